@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.aws.telemetry import LABEL_FIELDS, Metrics
 from holdfast.limits import DUE_SHARDS
 from holdfast.runtime.commands.counts import measure_open
+from holdfast.runtime.commands.pools import measure_pools
 from holdfast.runtime.effects import Measure, Put, PutIfAbsent, RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.gates.rules import LimitRule, LimitUse
 from holdfast.runtime.maintenance import sweeper
@@ -163,6 +164,16 @@ def open_orders() -> Measured:
     return shop
 
 
+def a_pool() -> Measured:
+    render = {**call("x"), "Resource": "holdfast:pool:gpu", "Arguments": {"task": "render"}}
+    shop = Measured(machine({"render": render}))
+    shop.start()
+    shop.world.run(until_ms=shop.world.now_ms + 1_000)
+    shop.world.now_ms += 60_000
+    shop.world.call(measure_pools(shop.front.known, "default"))
+    return shop
+
+
 def measured_at_a_limit() -> list[Measure]:
     measured: list[Measure] = []
     uses = {"charge": (LimitUse(_AT_ONCE),)}
@@ -178,6 +189,6 @@ def measured_at_a_limit() -> list[Measure]:
 def everything() -> list[Line]:
     """Return the lines of worlds that together write every metric."""
     worlds = (a_failed_order, a_timer, a_lost_worker, a_lost_race, a_stuck_order)
-    repaired = (a_repaired_order, a_quarantined_order, a_damaged_row, open_orders)
+    repaired = (a_repaired_order, a_quarantined_order, a_damaged_row, open_orders, a_pool)
     shops = [make() for make in (*worlds, *repaired)]
     return [line for shop in shops for line in shop.lines] + lines_of(measured_at_a_limit())

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from holdfast.api.step_types import StepType
     from holdfast.api.tasks import Task
 
-#: The name of the document in refusals.
+#: The name that a refusal gives to the document.
 _FILE: Final = "document"
 #: The fields of a refusal that the caller gets.
 _DIAGNOSTIC: Final = ("code", "message", "help", "line", "column")
-#: The most graphs that a process keeps in memory, so that it need not read them again at each
-#: start.
+#: The most refusals of one document in an answer, which may have at most 6 MB on Lambda.
+_REFUSALS_MAX: Final = 50
+#: The most graphs that a process keeps in memory. A graph in memory need not be read again at the
+#: next start of an execution.
 _GRAPHS_MAX: Final = 256
 
 
@@ -50,9 +52,13 @@ class DeployedGraphs:
         try:
             found = compile_dag(self._read(text))
         except CompileErrors as refused:
-            raise _refused(refused, map(asdict, refused.diagnostics)) from None
+            shown, all_ = refused.diagnostics[:_REFUSALS_MAX], len(refused.diagnostics)
+            text = str(CompileErrors(shown))
+            if all_ > len(shown):
+                text = f"{text}\n\nThese are the first {len(shown)} of {all_} refusals."
+            raise _refused(text, map(asdict, shown)) from None
         except WorkflowError as refused:
-            raise _refused(refused, [vars(refused)]) from None
+            raise _refused(str(refused), [vars(refused)]) from None
         definition = Definition(found.asl, json.loads(found.map_text), found.definition_hash)
         return found.name, definition
 
@@ -76,11 +82,11 @@ class DeployedGraphs:
         return Dag.of(read_graph(text, self._parts, _FILE, _FILE))
 
 
-def _refused(refused: WorkflowError, found: Iterable[Mapping[str, Any]]) -> RequestError:
+def _refused(text: str, found: Iterable[Mapping[str, Any]]) -> RequestError:
     rows = [{name: one[name] for name in _DIAGNOSTIC if name in one} for one in found]
     return RequestError(
         "HF440",
-        f"the graph is refused:\n{refused}",
+        f"the graph is refused:\n{text}",
         help="mend the document, and register it again",
         diagnostics=rows,
     )

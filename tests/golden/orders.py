@@ -7,7 +7,7 @@ from tests.golden.shop import Line, Order
 
 
 @workflow
-def flow(order: Order, n: int, d: dict[str, int], names: list[str], flag: bool) -> None:
+def flow(order: Order, n: int, d: dict[str, int], names: list[str], flag: bool, marks: tuple[int, ...]) -> None:
     a = sorted(order.lines)
     b = sorted(order.lines, key=lambda line: d[line.sku])
     c = sorted(names, reverse=flag)
@@ -24,3 +24,5 @@ def flow(order: Order, n: int, d: dict[str, int], names: list[str], flag: bool) 
     p = reversed(names)
     q = min(names, names)
     r = len({(line,) for line in order.lines})
+    s = sorted(set(names), key=len)
+    t = len({(flag,), marks})

@@ -5,24 +5,26 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
 
 from holdfast import (minutes, sleep, workflow)
 from tests.golden.shop import notify
 
 EPOCH = datetime(2020, 1, 1)
+CLOSING = datetime(2020, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
 
 
 @workflow
 def flow(at: datetime, due: date, key: UUID, path: Path, grace: timedelta, text: str) -> list[timedelta]:
-    a = at < EPOCH
-    b = at == EPOCH
-    c = at + minutes(5)
+    a = due < at
+    b = due == at
+    c = CLOSING + minutes(5)
     d = at - EPOCH
     e = datetime.now()
     f = f"{at}"
     g = at.isoformat()
-    h = at.year
-    i = due + grace
+    h = at.microsecond
+    i = due + 5
     j = uuid4()
     k = UUID(text)
     l = key == text

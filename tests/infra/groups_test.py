@@ -69,6 +69,15 @@ def test_the_function_of_a_group_has_its_own_size_and_environment(shop: Template
     assert not {"VpcConfig", "Layers"} & mail.keys()
 
 
+def test_the_dashboard_s_cost_has_the_functions_of_groups(shop: Template) -> None:
+    boards = shop.properties("AWS::CloudWatch::Dashboard").items()
+    (board,) = [json.dumps(one) for name, one in boards if name.startswith("Flows")]
+    calls, ms = 0.20 / 1e6, 0.25 * 13.3334 / 1e6 / 1_000
+    assert f"*{calls * 1e6:.6f}" in board
+    assert f"*{ms * 1e6:.6f}" in board
+    assert f'"Duration\\",\\"FunctionName\\",\\"", {{"Ref": "{PAYMENTS}' in board
+
+
 def test_only_functions_that_run_tasks_may_call_those_of_groups(shop: Template) -> None:
     made = functions(shop, "Flows")
     for name, function in made.items():

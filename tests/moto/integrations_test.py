@@ -149,7 +149,7 @@ def test_an_sdk_call_has_the_response_alone(call: Callable[..., Any], table: str
         (
             "aws-sdk:dynamodb:putItem",
             "DynamoDb.DynamoDbException",
-            "(Service: DynamoDb, Status Code: 400, Request ID: null)",
+            "(Service: DynamoDb, Status Code: 400, Request ID: null) (SDK Attempt Count: 1)",
         ),
     ],
 )
@@ -202,14 +202,14 @@ def test_the_sdk_names_errors_with_a_suffix(call: Callable[..., Any], bucket: st
     assert failed.error == "S3.NoSuchKeyException"
     assert re.fullmatch(
         r"The specified key does not exist. \(Service: S3, Status Code: 404, Request ID: \w+, "
-        r"Extended Request ID: .+\)",
+        r"Extended Request ID: .+\) \(SDK Attempt Count: 1\)",
         failed.cause,
     )
 
 
 @pytest.mark.parametrize(
     ("body", "written"),
-    [({"Dict": "Value"}, '{"Dict":"Value"}'), (["List"], '["List"]'), (0, "0"), ("text", "text")],
+    [({"Dict": "Value"}, '{"Dict":"Value"}'), (["List"], '["List"]'), (0, "0"), ("text", '"text"')],
 )
 def test_a_body_may_be_any_json_and_comes_back_as_text(
     call: Callable[..., Any], bucket: str, body: Any, written: str

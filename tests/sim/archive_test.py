@@ -12,11 +12,28 @@ import pytest
 
 from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import ARCHIVE_AFTER_SECONDS, RECORD_RETENTION_SECONDS
-from holdfast.runtime.effects import Delete, Effect, Item, PutArchive, RunTask, TaskFailed, Update
+from holdfast.runtime.effects import (
+    Delete,
+    Effect,
+    Item,
+    Put,
+    PutArchive,
+    RunTask,
+    TaskFailed,
+    Update,
+)
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.worker import archiving
 from holdfast_simulator.invariants import check
-from holdfast_simulator.world import START_MS, CrashAt, Hook, SimulatorWorld, When, no_faults
+from holdfast_simulator.world import (
+    START_MS,
+    CrashAt,
+    Hook,
+    Killed,
+    SimulatorWorld,
+    When,
+    no_faults,
+)
 from tests.builders import Shop, add, chain, machine, wait_for
 
 DAY_MS = 86_400_000
@@ -38,8 +55,11 @@ def lines(world: SimulatorWorld) -> dict[str, Any]:
 
 
 def archive_rows(world: SimulatorWorld) -> list[Item]:
-    items = world.services.items(tables.MAIL)
-    return [item for item in items if str(item["pk"]).startswith("~archive#")]
+    return [item for item in world.services.items(tables.MAIL) if is_archive_row(item)]
+
+
+def is_archive_row(item: Item) -> bool:
+    return str(item["pk"]).startswith("~archive#")
 
 
 def expire(world: SimulatorWorld) -> None:
@@ -107,6 +127,23 @@ def archived(hook: CrashAt) -> SimulatorWorld:
     assert [line["status"] for line in lines(shop.world).values()] == ["SUCCEEDED"]
     assert all("ttl" in item for item in shop.world.services.items(tables.EXECUTIONS))
     return shop.world
+
+
+def test_an_end_whose_follow_ups_the_sweeper_carries_out_is_archived() -> None:
+    """The worker of the end crashes, and a concurrent delivery deletes its message."""
+
+    def crash(world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if world.kills == 0 and isinstance(effect, Put) and is_archive_row(effect.item):
+            world.services.queue("work").messages.clear()
+            raise Killed
+
+    shop = shop_of(machine({"wait": wait_for("paid")}), crash)
+    shop.start()
+    shop.world.at(START_MS + 60_000, shop.send_event)
+    shop.world.run()
+    assert shop.world.kills == 1
+    assert [line["status"] for line in lines(shop.world).values()] == ["SUCCEEDED"]
+    assert archive_rows(shop.world) == []
 
 
 def test_a_ttl_that_comes_before_the_put_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from holdfast.integrations.containers import start
 from holdfast.limits import CLOCK_ERROR_MS, CONTAINER_HEARTBEAT_SECONDS
 from holdfast.local.pool_worker import PoolWorker
 from holdfast.remote import pools
+from holdfast.runtime.driver import run
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded
 from holdfast.testing import World, real
 from holdfast_simulator.invariants import check, lost
@@ -64,6 +65,11 @@ class Site:
 
     def beat(self, token: str) -> bool:
         return self.client.perform(pools.heartbeat("containers", token))
+
+    def read_pauses(self) -> None:
+        """The worker's host reads the pauses before its first message."""
+        gates = self.stack.site.shop.world.setting.gates
+        run(gates.look(self.world.now_ms), self.world.perform)
 
     def later(self, milliseconds: int) -> None:
         until_ms = self.world.now_ms + milliseconds
@@ -118,6 +124,18 @@ def test_a_job_of_batch_does_the_same(site: Site) -> None:
     assert shown == {"JobName": "grade", "JobQueue": "gpu", "JobDefinition": "grade:1"}
     assert site.container().run_token(site.token())
     assert site.shown("g1")["output"] == "graded Alien"
+
+
+def test_a_paused_task_starts_no_container() -> None:
+    site = Site()
+    site.client.change_pause("the cluster is moved", paused=True, task="mix")
+    site.read_pauses()
+    site.client.start(mixed, "Alien", 1, name="m1")
+    assert site.calls == []
+    site.client.change_pause("it is moved", paused=False, task="mix")
+    site.later(60_000)
+    assert site.container().run_token(site.token())
+    assert site.shown("m1")["status"] == "SUCCEEDED"
 
 
 def test_a_container_that_ends_without_an_answer_is_started_again(site: Site) -> None:

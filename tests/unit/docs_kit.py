@@ -127,8 +127,8 @@ def pack(order_id: str, quick: bool = False) -> str:
 def program(
     order: Order, name: str, names: list[str], n: int, numbers: list[int], ratio: float,
     flag: bool, prices: dict[str, int], note: str | None, colour: Colour, payment: Card | Transfer,
-    bill: Payment, when: AwareDatetime, day: date, other_day: date, uid: UUID, other_uid: UUID,
-    price: Decimal, wait: timedelta,
+    bill: Payment, when: AwareDatetime, closes: AwareDatetime, day: date, other_day: date,
+    uid: UUID, other_uid: UUID, price: Decimal, wait: timedelta,
     anything: Any, subject: SUBJECT,
 ):
 BODY
@@ -147,6 +147,7 @@ INPUT: Final[dict[str, Any]] = {
     "payment": {"kind": "card", "digits": "1234"},
     "bill": {"id": "p1", "cents": 500},
     "when": "2026-02-01T00:00:00Z",
+    "closes": "2026-02-01T12:30:00.5+05:30",
     "day": "2026-02-01",
     "other_day": "2026-03-01",
     "uid": "8fd1a4b2-6f57-4f7e-9d64-0d4f3d1b6a01",

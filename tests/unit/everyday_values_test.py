@@ -15,10 +15,10 @@ MODULE = """
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from holdfast import pure, task, workflow
 
@@ -28,6 +28,10 @@ KNOWN = frozenset({"b", "a"})
 class Item(TypedDict):
     sku: str
     qty: int
+
+
+class Gift(Item):
+    note: NotRequired[str]
 
 
 class Stage(StrEnum):
@@ -89,6 +93,32 @@ def walk(edges: dict[str, list[str]], start: str) -> list[str]:
                 seen.add(other)
                 queue.append(other)
     return found[1:]
+
+
+class Point(NamedTuple):
+    x: int
+    name: str = "here"
+
+
+@workflow
+def stroll(steps: list[int]) -> Any:
+    place = Point(0)
+    for step in steps:
+        place = Point(place.x + step, place.name)
+    return [place.x, place]
+
+
+@workflow
+def gifts(note: str) -> list[Gift]:
+    plain: Gift = {"sku": "a", "qty": 1}
+    return [plain, Gift(sku="b", qty=2, note=note)]
+
+
+@workflow
+def ranked(names: list[str], pairs: list[tuple[int, str]], marks: tuple[int, ...]) -> Any:
+    by_size = sorted(set(names), key=lambda name: (len(name), name))
+    last = sorted(set(pairs), key=lambda pair: (pair[1], pair[0]))
+    return [by_size, last, len({marks, (1,), (1, 2)})]
 """
 
 
@@ -119,3 +149,17 @@ def test_a_worklist_visits_each_name_once(module: ModuleType) -> None:
 def test_the_order_of_a_set_is_no_difference_between_the_runs(module: ModuleType) -> None:
     run = World().run(module.tags, ["a", "b", "c", "d", "e", "a"])
     assert sorted(run.result) == ["A", "B", "C", "D", "E"]
+
+
+def test_a_key_that_is_not_required_may_be_omitted(module: ModuleType) -> None:
+    run = World().run(module.gifts, "for you")
+    assert run.output == [{"sku": "a", "qty": 1}, {"sku": "b", "qty": 2, "note": "for you"}]
+
+
+def test_a_set_is_sorted_by_a_key_that_decides_between_all_its_members(module: ModuleType) -> None:
+    run = World().run(module.ranked, ["bb", "aa", "c"], [(2, "x"), (1, "x"), (3, "a")], (1,))
+    assert run.output == [["c", "aa", "bb"], [(3, "a"), (1, "x"), (2, "x")], 2]
+
+
+def test_a_named_tuple_keeps_its_names_in_a_loop(module: ModuleType) -> None:
+    assert World().run(module.stroll, [1, 2]).output == [3, (3, "here")]

@@ -20,7 +20,7 @@ from holdfast.aws.group_function import runs_attempt
 from holdfast.aws.group_tasks import GroupTasks, lambda_call
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, WorkflowError
-from holdfast.limits import GROUP_PAYLOAD_BYTES_MAX
+from holdfast.limits import CAUSE_CHARACTERS_MAX, GROUP_PAYLOAD_BYTES_MAX
 from holdfast.local.group_calls import local_call
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSucceeded, TaskThrottled
 from tests.unit.client_kit import _compile
@@ -349,7 +349,21 @@ def test_a_function_that_crashes_fails_the_attempt_by_its_name(
     assert len(function.calls) == 1
 
 
-@pytest.mark.parametrize("body", [b"", b"null", b'{"f": 1}', b'{"f": 99, "output": 1}'])
+_DEEP = pytest.param(b"[" * 200_000, id="deep")
+_SURROGATE = pytest.param(b'{"errorMessage": "\\ud800"}', id="lone surrogate")
+_LONG = pytest.param(json.dumps({"errorMessage": "x" * 99_999}).encode(), id="long")
+
+
+@pytest.mark.parametrize("body", [_DEEP, _SURROGATE, _LONG])
+def test_the_log_can_store_the_error_of_a_crash(deployment: Deployment, body: bytes) -> None:
+    function = Function(deployment, (True, body))
+    result = function.tasks(deployment).perform(asked("charge", {"order": "o1"}))
+    assert isinstance(result, TaskFailed)
+    assert result.error == "GroupFailed"
+    assert 0 < len(str(result.cause).encode()) <= CAUSE_CHARACTERS_MAX
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b'{"f": 1}', b'{"f": 99, "output": 1}', _DEEP])
 def test_an_answer_that_is_no_result_fails_the_attempt(deployment: Deployment, body: bytes) -> None:
     result = (
         Function(deployment, (False, body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,23 @@ from holdfast.runtime.effects import Effect, Update
 from holdfast_simulator.world import no_faults
 from tests.unit import conversation_flows
 from tests.unit.client_kit import MemoryStack
+from tests.unit.dsl_kit import loaded
 
 PLACE = ("order.paid", "k")
+
+SLOW = """
+from __future__ import annotations
+
+from holdfast import minutes, receive, sleep, workflow
+
+
+@workflow(key="key", starts_on="slow")
+def slow(key: str) -> str:
+    with receive("slow", int, key=key) as request:
+        sleep(minutes(1))
+        request.reply(request.data)
+    return key
+"""
 
 
 @pytest.fixture
@@ -139,6 +155,22 @@ def test_a_dropped_request_is_rejected(stack: MemoryStack, client: Client) -> No
     with pytest.raises(RequestRejected, match="the draft is gone") as rejected:
         client.reply("r1", timeout=0)
     assert rejected.value.error == "RequestDropped"
+
+
+def test_a_request_that_an_execution_works_on_is_not_rejected(
+    tmp_path: Path,
+) -> None:
+    with loaded(tmp_path, SLOW) as module:
+        stack = MemoryStack(module.__name__)
+        stack.site.ports.performs = stack.world.perform
+        client = Client.of(stack.api)
+        with pytest.raises(ReplyTimeout):
+            client.request("slow", "k", 5, id="r1", timeout=0)
+        run_for(stack)
+        (run,) = client.drop_event("slow?", "k", "r1", "too slow")["used_by"]
+        run_for(stack, 120_000)
+        assert client.reply("r1", timeout=0) == 5
+        assert client.describe(run)["status"] == "SUCCEEDED"
 
 
 @pytest.mark.parametrize(

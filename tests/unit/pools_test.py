@@ -8,12 +8,14 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from holdfast import Batch, Client, WaitTimeout, Worker, per_minute, task, task_context
 from holdfast.api.limits import Limit
+from holdfast.aws.protocol import service_of
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
@@ -22,14 +24,19 @@ from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, WorkflowError
 from holdfast.limits import CLOCK_ERROR_MS, POOL_HEARTBEAT_SECONDS
 from holdfast.local.clock import VirtualClock
-from holdfast.local.pool_worker import PoolWorker
+from holdfast.local.pool_worker import PoolWorker, Pulse
 from holdfast.local.stack import deployment_of, local_stack
 from holdfast.remote import pools
 from holdfast.remote.connecting import Api
+from holdfast.remote.pools import Handed
+from holdfast.runtime.commands.pools import measure_pools
+from holdfast.runtime.driver import run
 from holdfast.runtime.effects import (
     Effect,
+    Measure,
     OwnResult,
     PutIfAbsent,
+    Query,
     RunTask,
     Send,
     TaskFailed,
@@ -37,6 +44,7 @@ from holdfast.runtime.effects import (
     TaskThrottled,
 )
 from holdfast.runtime.handed_attempts import read_attempt, result_message
+from holdfast.stepfunctions.activities import Poll, look
 from holdfast.testing import World, real
 from holdfast_simulator.invariants import check, lost
 from holdfast_simulator.world import Killed
@@ -147,6 +155,13 @@ def test_the_function_runs_with_the_context_of_its_attempt(site: Site) -> None:
     assert not site.worker().run_one()
 
 
+def test_a_worker_of_a_mistyped_pool_names_the_one_that_was_meant(site: Site) -> None:
+    with pytest.raises(WorkflowError, match="no task of these modules") as refused:
+        site.worker("gpuu")
+    assert refused.value.code == "HF434"
+    assert refused.value.help.startswith("did you mean gpu? known: ")
+
+
 def test_an_exception_is_the_error_of_the_attempt_and_is_retried_by_its_rule(site: Site) -> None:
     site.client.start(film, "Alien", -1, name="f1")
     assert site.worker().run_one()
@@ -181,6 +196,67 @@ def test_each_pool_has_its_own_tasks(site: Site) -> None:
     assert site.shown("a1")["output"] == "archived Alien"
     with pytest.raises(WorkflowError, match="no task of these modules"):
         site.worker("ftp")
+
+
+def test_an_activity_with_the_name_of_a_pool_has_none_of_its_tasks(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    service = service_of(site.stack.site.host, ("default", "", ""))
+    poll = Poll(service, "gpu", "w1", "n1")
+    assert run(look(poll, site.world.now_ms), site.world.perform) is None
+    assert site.succeed(site.take())
+
+
+def test_the_tasks_that_a_worker_lacks_cost_no_read_of_their_logs(site: Site) -> None:
+    for number in range(25):
+        site.client.start(film, "Alien", 24, name=f"f{number}")
+    site.later(1_000)
+    site.client.start(converted, "Alien", name="c1")
+    performs, queries = site.stack.site.ports.performs, list[Query]()
+
+    def count(effect: Effect) -> Any:
+        queries.extend([effect] if isinstance(effect, Query) else [])
+        return performs(effect)
+
+    site.stack.site.ports.performs = count
+    attempt = site.poll(("convert",))
+    # Two pages of the pool, the pauses, and the log of the task that is taken.
+    assert attempt is not None
+    assert len(queries) == 4
+    site.stack.site.ports.performs = performs
+    assert site.succeed(attempt)
+    for number in range(25):
+        site.client.stop(f"f{number}")
+
+
+# -- pauses ----------------------------------------------------------------------------------------
+
+
+def test_no_worker_gets_a_task_of_a_paused_execution(site: Site) -> None:
+    for name in ("f1", "f2"):
+        site.client.start(film, "Alien", 24, name=name)
+    site.client.pause("f1", "the film is cut again")
+    assert site.succeed(site.take(), "second")
+    assert site.shown("f2")["output"] == "second"
+    assert site.poll() is None
+    site.client.resume("f1", "it is cut")
+    assert site.succeed(site.take(), "first")
+    assert site.shown("f1")["output"] == "first"
+
+
+@pytest.mark.parametrize("scope", [{"task": "render"}, {"workflow": "film"}, {"all": True}])
+def test_no_worker_gets_a_task_that_a_pause_covers(site: Site, scope: dict[str, Any]) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    site.client.change_pause("the disks are full", paused=True, **scope)
+    assert site.poll() is None
+    site.client.start(converted, "Aliens", name="c1")
+    others = site.poll()
+    assert (others is None) == ("all" in scope)
+    site.client.change_pause("there is room again", paused=False, **scope)
+    site.later(MINUTE_MS)
+    for _ in range(2 if others is None else 1):
+        assert site.succeed(site.take())
+    assert others is None or site.succeed(others)
+    assert {site.shown(name)["status"] for name in ("f1", "c1")} == {"SUCCEEDED"}
 
 
 # -- what goes wrong -------------------------------------------------------------------------------
@@ -308,6 +384,41 @@ def test_an_answer_is_sent_until_the_api_takes_it(site: Site) -> None:
     assert site.shown("f1")["output"] == "Alien, 24 frames"
 
 
+def test_a_worker_gives_up_an_attempt_whose_token_the_api_does_not_read(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    worker, paused = site.worker(), list[float]()
+    worker.pause = paused.append
+
+    def forged(method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        if target.endswith(("/answer", "/heartbeat")):
+            body = json.dumps({**json.loads(body), "token": "ZGVmYXVsdA"}).encode()
+        return site.carry(method, target, body)
+
+    worker.client = Client.of(Api(forged, "the test"))
+    assert worker.run_one()
+    assert paused == [0.5]
+    assert "no longer waited" in site.said[-1]
+    site.client.stop("f1")
+
+
+def test_a_lost_heartbeat_of_a_task_is_sent_again(site: Site) -> None:
+    worker, pulse, told = site.worker(), Pulse(), list[str]()
+    rounds = iter([False, False, True, True])
+    answered = cast(threading.Event, SimpleNamespace(wait=lambda _: next(rounds)))
+
+    def lose_the_first(_method: str, target: str, _body: bytes) -> tuple[int, bytes]:
+        told.append(target)
+        if len(told) == 1:
+            raise ServiceFault("HF275", "cannot be reached")
+        return 200, b"{}"
+
+    worker.client = Client.of(Api(lose_the_first, "the test"))
+    pulse.beat()
+    worker._beat(Handed("t", {}, beats=True), 20.0, pulse, answered)
+    assert told == ["/pools/gpu/heartbeat"] * 2
+    assert not pulse.has_beaten.is_set()
+
+
 @pytest.mark.parametrize("place", ["before", "after"])
 @pytest.mark.parametrize("kind", [PutIfAbsent, Send])
 def test_a_poll_that_crashes_loses_no_task(site: Site, place: str, kind: type[Effect]) -> None:
@@ -431,6 +542,25 @@ def test_pools_lists_the_workers_and_the_tasks_that_wait(site: Site) -> None:
     announce(site)
     announce(site, slots=0)
     assert site.client.pools()[0]["workers"] == []
+    assert site.succeed(site.take())
+
+
+def test_each_pool_is_measured_for_the_dashboard(site: Site) -> None:
+    def measured() -> dict[tuple[str, str], float]:
+        found = list[Measure]()
+        site.world.services.when_measured = found.append
+        site.world.call(measure_pools(site.stack.front.known, "default"))
+        return {(one.labels.target, one.name): one.value for one in found}
+
+    idle = {"PoolWaiting": 0, "PoolWorkers": 0, "PoolOldestSeconds": 0}
+    assert measured() == {(pool, name): 0 for pool in ("gpu", "tape") for name in idle}
+    announce(site)
+    site.client.start(film, "Alien", 24, name="f1")
+    site.later(MINUTE_MS)
+    site.client.start(film, "Brazil", 24, name="f2")
+    busy = {"PoolWaiting": 2, "PoolWorkers": 1, "PoolOldestSeconds": 60}
+    assert {name: measured()["gpu", name] for name in busy} == busy
+    assert site.succeed(site.take())
     assert site.succeed(site.take())
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.decision import iso_time
 from holdfast.errors import ServiceFault
 from holdfast.local.announcing import line_of
 from holdfast.runtime import questions, reminders
@@ -119,6 +120,26 @@ def test_a_reminder_moves_with_the_deadline_of_a_pause_with_frozen_timers() -> N
     (first,) = reminders_of(desk)
     resumed_ms = START_MS + 33 * HOUR * 1_000
     assert HOUR * 1_000 - 60_000 <= first["at"] - resumed_ms <= HOUR * 1_000 + 60_000
+
+
+def test_a_delegated_question_keeps_its_assignee_when_a_pause_moves_its_deadline() -> None:
+    desk = desk_with_events(**FIELDS)
+    (question,) = desk.ask("order-1")
+    run = question.partition(":")[0]
+    assert desk.post(f"{question}/delegate", {"to": "bob", "by": "ada"})[0] == 200
+    assert desk.post(f"{question}/claim", {"by": "bob"})[0] == 200
+    pause = {"reason": "audit", "timers": "freeze"}
+    assert desk.site.request("POST", f"/executions/{run}/pause", pause)[0] == 200
+    desk.pass_seconds(16 * 24 * HOUR)
+    resume = {"reason": "done"}
+    assert desk.site.request("POST", f"/executions/{run}/resume", resume)[0] == 200
+    desk.pass_seconds(47 * HOUR)
+    (shown,) = desk.site.request("GET", "/questions", query={"assignee": "bob"})[1]["questions"]
+    assert (shown["assignee"], shown["claimed_by"]) == ("bob", "bob")
+    assert shown["until"] == iso_time(START_MS + (18 * 24 * HOUR + 1) * 1_000)
+    assert [one["assignee"] for one in reminders_of(desk)] == ["bob", "bob"]
+    opened = [one for one in desk.shop.world.services.published if "Opened" in one.detail_type]
+    assert len(opened) == 1
 
 
 def test_a_bus_that_is_down_for_hours_only_delays_the_reminder() -> None:

@@ -44,6 +44,26 @@ RULES: Final[dict[str, dict[str, Any]]] = {
         "bymonth": (3, 4, 10),
         "byweekday": rrule.SU,
     },
+    "0,59 1-2/1 L * *": {**DAILY, "byhour": (1, 2), "byminute": (0, 59), "bymonthday": -1},
+    "30 2 * MAR-NOV SUN#1,SUN#5": {
+        **DAILY,
+        "freq": rrule.MONTHLY,
+        "byhour": 2,
+        "byminute": 30,
+        "bymonth": range(3, 12),
+        "byweekday": (rrule.SU(1), rrule.SU(5)),
+    },
+    "15 */6 * * 7": {
+        **DAILY,
+        "byhour": (0, 6, 12, 18),
+        "byminute": 15,
+        "byweekday": rrule.SU,
+    },
+    # A day of the month beside a day of the week: either of them is enough.
+    "30 2 29 * FRI": {**DAILY, "byhour": 2, "byminute": 30, "bymonthday": 29},
+}
+EITHER: Final[dict[str, dict[str, Any]]] = {
+    "30 2 29 * FRI": {**DAILY, "byhour": 2, "byminute": 30, "byweekday": rrule.FR},
 }
 
 
@@ -80,7 +100,9 @@ def instant(zone: str, local: datetime, missing: str, repeated: str) -> datetime
 def read_otherwise(cron: str, zone: str, missing: str, repeated: str) -> list[datetime]:
     day = timedelta(days=2)
     begin, end = (FROM - day).replace(tzinfo=None), (UNTIL + day).replace(tzinfo=None)
-    locals_ = rrule.rrule(dtstart=begin, until=end, **RULES[cron])
+    locals_ = set(rrule.rrule(dtstart=begin, until=end, **RULES[cron]))
+    if cron in EITHER:
+        locals_ |= set(rrule.rrule(dtstart=begin, until=end, **EITHER[cron]))
     found = {instant(zone, local, missing, repeated) for local in locals_}
     return sorted(at for at in found if at is not None and FROM < at < UNTIL)
 
@@ -101,6 +123,11 @@ def require_same(cron: str, zone: str, missing: Any, repeated: Any) -> int:
 @pytest.mark.parametrize("zone", ZONES)
 def test_three_years_of_half_past_two_in_five_zones(zone: str) -> None:
     require_same("30 2 * * *", zone, "shift", "first")
+
+
+@pytest.mark.parametrize("cron", RULES)
+def test_every_rule_over_three_years_where_half_an_hour_is_missing(cron: str) -> None:
+    require_same(cron, "Australia/Lord_Howe", "shift", "first")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from holdfast.core.run_ids import uuid_of
 from holdfast.core.state import Parent
 from holdfast.errors import RequestError
 from holdfast.limits import PAYLOAD_BYTES_MAX
-from holdfast.runtime.commands.lookup import NAMED_MACHINES_MAX
+from holdfast.runtime.commands.lookup import NAMED_OWNERS_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.sealed import Sealed
@@ -324,7 +324,7 @@ def test_an_execution_without_a_name_is_found_by_the_one_that_aws_gave_it() -> N
 
 def test_a_bare_name_costs_no_read_for_each_of_very_many_machines() -> None:
     found = BothApis(chain(1))
-    for number in range(NAMED_MACHINES_MAX + 1):
+    for number in range(NAMED_OWNERS_MAX + 1):
         machine_arn = found.create(f"m{number}")
     run = found.states("StartExecution", stateMachineArn=machine_arn, name="a1")
     before = found.world.services.effects.copy()
@@ -334,7 +334,7 @@ def test_a_bare_name_costs_no_read_for_each_of_very_many_machines() -> None:
     assert caught.value.code == "HF207"
     assert "WORKFLOW:NAME" in caught.value.help
     assert found.world.services.effects - before == {"Get": 1, "Query": 2}
-    shown = found.shop.describe(f"m{NAMED_MACHINES_MAX}:a1")
+    shown = found.shop.describe(f"m{NAMED_OWNERS_MAX}:a1")
     assert shown == found.shop.describe(run["executionArn"])
 
 

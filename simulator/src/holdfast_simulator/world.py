@@ -14,6 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any, Literal, TypeAlias
 
@@ -155,7 +156,8 @@ class SimulatorWorld:
         try:
             for shard in range(DUE_SHARDS):
                 if self._due(shard):
-                    self._sweep_shard(sweeper.sweep, shard)
+                    sweep = partial(sweeper.sweep, archives=self.setting.archives)
+                    self._sweep_shard(sweep, shard)
             for shard in range(STARTS_DUE_SHARDS):
                 if self._starts(shard):
                     self._sweep_shard(lost_starts.sweep, shard)

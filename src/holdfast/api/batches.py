@@ -68,7 +68,8 @@ def of_one(function: Callable[..., Any], error: type[BaseException]) -> Callable
         return found
 
     made: Any = functools.update_wrapper(one, function)
-    # Without this `inspect` would read the annotations of the wrapped function
+    # Remove this attribute, because `inspect` would otherwise read the annotations of the wrapped
+    # function.
     del made.__wrapped__
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameter = inspect.Parameter(name, kind, annotation=item)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 
-#: For these errors pydantic quotes text that the author wrote, which may contain the value.
+#: The kinds of pydantic's errors whose message the author wrote. It may contain the value, so it is
+#: not shown.
 _MESSAGES_BY_AUTHOR = frozenset({"value_error", "assertion_error"})
 _PROBLEMS_SHOWN_MAX = 5
 
@@ -42,7 +43,8 @@ class NoJson(Misfit):
     """A value fits its annotation, but cannot be written as JSON."""
 
 
-#: Types whose values are their own JSON. A cold start need not import pydantic for them.
+#: The types whose values are their own JSON. They need no pydantic, whose import would make a cold
+#: start slower.
 _PLAIN: Final = (int, str, bool, type(None))
 _WHOLE_MAX: Final = 2**53
 
@@ -53,8 +55,8 @@ class _Form:
     def __init__(self, annotation: Any) -> None:
         self._annotation = annotation
         self._plain = next((kind for kind in _PLAIN if annotation is kind), None)
-        # Read the schema now, so that an annotation that cannot be read is refused before the first
-        # value.
+        # Read the schema now, so that an annotation that cannot be read is refused before there is
+        # a value.
         self._has_secrets = self._plain is None and schema_has_secrets(self._adapter.core_schema)
 
     @functools.cached_property
@@ -125,11 +127,12 @@ class _Form:
             return plain
         try:
             dumped: JsonValue = self._adapter.dump_python(value, mode="json")
-            # Test the value itself too: without an annotation pydantic turns NaN into None.
+            # Test the value itself, too. Without an annotation pydantic turns NaN into None, so the
+            # JSON alone would pass.
             is_finite = _is_finite(value) and _is_finite(dumped)
         except (RecursionError, TypeError, ValueError):
-            # An object of unknown type, bytes that are no text, or a value inside itself.
-            # pydantic's own message may quote the value, so it is replaced.
+            # The value is an object of unknown type, or bytes that are no text, or it contains
+            # itself. Use a message of our own, because pydantic's message may quote the value.
             raise NoJson([f"{where}: a value that JSON has no form for"]) from None
         if not is_finite:
             raise NoJson([f"{where}: JSON has no infinite number and no NaN"])

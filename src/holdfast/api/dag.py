@@ -57,7 +57,8 @@ def step(
     `arguments` gives values by the names of parameters; `from_step` and `from_input` can be used in
     them.
     """
-    # Without a type checker a caller may pass one id as text. Its letters must not become ids.
+    # Without a type checker a caller may pass one id as a text. Put it into a tuple, because its
+    # letters would otherwise count as ids.
     names = (depends_on,) if isinstance(depends_on, str) else tuple(depends_on)
     written = _calling(sys._getframe(1))  # noqa: SLF001
     return Step(id, task, names, MappingProxyType(dict(arguments or {})), written)
@@ -74,7 +75,8 @@ def dag(
 
     All errors of a graph are reported together, when it is compiled or first called.
     """
-    # Refuse the name here: modules collect their workflows by name before the graph is checked
+    # Refuse the name here. Modules collect their workflows by name before the graph is checked, and
+    # could not handle another value.
     if not isinstance(name, str):
         message = f"the name of a graph is {type(name).__name__}, expected a text"
         raise WorkflowError("HF057", message, help='dag("nightly", step(…))')
@@ -100,8 +102,8 @@ class Dag(GraphModel, Workflow[..., Any]):
     def __init__(
         self, name: str, steps: Iterable[Step], timeout: timedelta | None, written: WrittenAt
     ) -> None:
-        # This does not call Workflow's own constructor: it reads annotations, and these may name
-        # objects that the module defines only later.
+        # Do not call the constructor of `Workflow`. It reads annotations, which may name objects
+        # that the module defines only later.
         GraphModel.__init__(self, name, steps, timeout, written)
         self.__module__ = written.module
         self.function = _Function(self)
@@ -142,8 +144,8 @@ class Dag(GraphModel, Workflow[..., Any]):
     @cached_property
     def plan(self) -> Plan:
         """Return the order of the steps. Raises CompileErrors with all refusals."""
-        # Imported here: a module that only defines a graph does not need the compiler, whose import
-        # takes time.
+        # Imported here because a module that only defines a graph does not need the compiler, whose
+        # import takes time.
         from holdfast.compiler.graphs.checks import check_dag  # noqa: PLC0415
         from holdfast.compiler.graphs.plan import arrange  # noqa: PLC0415
 

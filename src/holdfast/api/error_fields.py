@@ -26,7 +26,8 @@ from holdfast.api.tasks import TaskError
 from holdfast.api.tracebacks import error_text
 from holdfast.limits import CAUSE_CHARACTERS_MAX
 
-#: How the JSON of a cause begins; no class without fields may write such a cause.
+#: The beginning of the JSON that is the cause of an error with fields. An error without fields must
+#: not have a cause that begins like this, because it would be read as one with fields.
 OPENING: Final = '{"message":'
 
 
@@ -54,7 +55,9 @@ def _hints(cls: type[BaseException]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls)
     except NameError:
-        return {}  # a name under TYPE_CHECKING
+        # An annotation names a type that is imported only under TYPE_CHECKING, so the fields cannot
+        # be read.
+        return {}
 
 
 def cause_of_error(error: BaseException, shown: Callable[[str], str] = str) -> str:
@@ -69,10 +72,11 @@ def cause_of_error(error: BaseException, shown: Callable[[str], str] = str) -> s
         except KeyboardInterrupt:
             raise
         except Exception:  # noqa: BLE001, S112 - the author's value, and its own code
-            continue  # A workflow that reads this missing field fails with AttributeError
+            # Leave the field out. A workflow that reads it fails with AttributeError.
+            continue
     cause = written_cause(text, values)
-    # JSON that is cut at its maximum length could not be read. So of an error that is too large
-    # only the text is kept.
+    # Of an error that is too large keep only the text. Its JSON would be cut at the maximum length,
+    # and could not be read.
     return cause if len(cause) <= CAUSE_CHARACTERS_MAX else text[:CAUSE_CHARACTERS_MAX]
 
 

@@ -93,8 +93,8 @@ class GraphModel:
         self.name = name
         self.timeout = timeout
         found = tuple(steps)
-        # Accept any object here: `check_dag` refuses objects other than steps, and its message
-        # names the place
+        # Accept any object here. `check_dag` refuses an object that is no step, and its message
+        # names the place.
         self.compensations = tuple(s for s in found if getattr(s, "is_compensation", False))
         self.steps = tuple(s for s in found if not getattr(s, "is_compensation", False))
         self.written = written
@@ -139,8 +139,8 @@ def sources_of(one: Step) -> Mapping[str, Any]:
     return found
 
 
-# `references_in` and `filled` search the arguments of a step: lists, tuples and dicts with
-# references inside. Both must handle the same containers. Otherwise a reference would be listed and
+# `references_in` finds the references in the arguments of a step, and `filled` replaces them. Both
+# must search the same containers: lists, tuples and dicts. Otherwise a reference would be found and
 # never replaced.
 
 

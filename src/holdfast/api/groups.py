@@ -8,7 +8,8 @@ from typing import Final
 from holdfast.api.runs_on import RunsOn, place_name
 from holdfast.errors import WorkflowError
 
-#: A group's name becomes part of the names of AWS resources and of an environment variable.
+#: The form of a group's name, which becomes part of the names of AWS resources and of an
+#: environment variable.
 _GROUP: Final = re.compile(r"(?=.{1,20}$)[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*")
 
 

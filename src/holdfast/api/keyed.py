@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 from holdfast.errors import WorkflowError
 from holdfast.limits import REQUEST_SUFFIX
 
-#: What happens to events that an ended execution has not used: the next execution gets them, or
-#: they are dropped.
+#: What happens to an event that an ended execution has not used. With "next" the next execution of
+#: the key gets it, and with "drop" it is dropped.
 Unread: TypeAlias = Literal["next", "drop"]
 
 

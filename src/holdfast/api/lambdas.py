@@ -62,7 +62,8 @@ def _context(name: str, context: Any) -> TaskContext:
             idempotency_key=request,
         )
     execution = unquote(called["execution"])
-    # arn:aws:states:eu-west-1:123456789012:execution:order_fulfilment:order-7
+    # The ARN is, for example,
+    # arn:aws:states:eu-west-1:123456789012:execution:order_fulfilment:order-7.
     workflow, _, execution_name = execution.split(":", 6)[-1].partition(":")
     entry = f"{execution} {called['entry']}"
     return TaskContext(

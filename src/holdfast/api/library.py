@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from holdfast.api.tasks import Pure
 
-#: For each function name, the parameters with their types and the result's type. `=` marks an
-#: optional parameter, `*` a keyword-only one.
+#: For each function, its parameters with their types, and the type of its result. `=` marks an
+#: optional parameter, and `*` a keyword-only one.
 _SIGNATURES: Final[Mapping[str, tuple[tuple[str, ...], Any]]] = MappingProxyType(
     {
         **dict.fromkeys(

@@ -24,8 +24,8 @@ _SCALARS: Final = (str, int, float, bool)
 _MODULE: Final = re.compile(r"[\w.]+:")
 _LIST: Final = re.compile(r"list\[(.+)\]")
 _DICT: Final = re.compile(r"dict\[str, (.+)\]")
-#: Matches the `|` between a union's members, and brackets: a union inside brackets belongs to
-#: another type.
+#: Matches the `|` between the members of a union, and brackets. Brackets must be counted, because a
+#: `|` inside them belongs to an inner type.
 _BETWEEN: Final = re.compile(r"( \| )|[\[\]]")
 
 
@@ -82,7 +82,9 @@ def resolve(reference: str) -> Any:
     except ModuleNotFoundError as error:
         if f"{module}.".startswith(f"{error.name}."):
             raise GoneTypeError(reference) from None
-        raise  # the module exists, but one of its own imports fails
+        # The module exists, but one of its own imports fails. That error must not be reported as a
+        # missing type.
+        raise
     try:
         for part in name.split("."):
             found = getattr(found, part)

@@ -11,7 +11,7 @@ from holdfast.api.tasks import Polling, Pure, Task
 from holdfast.errors import WorkflowError
 
 _SECOND: Final = timedelta(seconds=1)
-#: The longest time that a definition may contain.
+#: The longest time that a definition can contain.
 _LONGEST: Final = timedelta(seconds=99_999_999)
 _EXAMPLE: Final = "wait_for_condition(check, every=minutes(5), backoff=2.0, most=hours(6))(order)"
 

@@ -19,7 +19,7 @@ from holdfast.errors import WorkflowError
 D = TypeVar("D", Task[..., Any], Workflow[..., Any])
 
 
-#: The limits of tasks, or of workflows, by name.
+#: The limits of all tasks, or of all workflows, by the names of these.
 DeclaredLimits: TypeAlias = Mapping[str, tuple[Limit, ...]]
 
 
@@ -171,8 +171,8 @@ def _collect(modules: Iterable[ModuleType], kind: type[D]) -> list[D]:
     for module in modules:
         for declared in vars(module).values():
             value = declared.task if isinstance(declared, StepType) else declared
-            # Skip an action of a service: the engine calls the service, so no function belongs to
-            # it.
+            # Skip an action of a service. The engine calls the service itself, so no function of
+            # the deployment belongs to the action.
             if isinstance(value, kind) and not isinstance(value, ServiceCall):
                 found.append(value)
     return found

@@ -51,7 +51,8 @@ class Lambda:
             )
 
 
-#: In place of the name of a pool, in the routes that containers call.
+#: Stands for the name of a pool in the routes that containers call, because a container belongs to
+#: no pool.
 CONTAINERS: Final = "containers"
 _POOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
@@ -114,7 +115,7 @@ class BatchJob:
             )
 
 
-#: A container runs one attempt and ends.
+#: The places in which a container runs one attempt and then ends.
 Container: TypeAlias = Fargate | BatchJob
 RunsOn: TypeAlias = Lambda | Worker | Container
 

@@ -17,10 +17,10 @@ from holdfast.errors import VaultFault
 from holdfast.limits import SECRET_BYTES_MAX
 from holdfast.sealed import Sealed, parse_sealed
 
-#: Stands in place of the key's name in a secret that a process without a key has created
-#: (`HandedVault`). The process that receives the secret encrypts it with a key.
+#: Stands for the name of the key in a secret that was created in a process without a key
+#: (`HandedVault`). The process that receives such a secret encrypts it with a key.
 _HANDED: Final = "handed"
-#: Shorter secrets are not removed from texts, because such texts occur by chance.
+#: A shorter secret is not removed from a text, because such a short text also occurs by chance.
 _SCRUBBED_CHARACTERS_MIN: Final = 4
 
 
@@ -134,7 +134,7 @@ def _mixed(tenant: str, data: bytes) -> bytes:
 
 
 def _digest(data: bytes) -> bytes:
-    # Imported here, because importing a workflow's module does not need it.
+    # Imported here because the import of a workflow's module does not need it.
     from hashlib import sha256  # noqa: PLC0415
 
     return sha256(data).digest()

@@ -93,8 +93,8 @@ class AwsService:
         if action.startswith("_"):
             raise AttributeError(action)
         made = AwsCall(self._name, action)
-        # Store it, so that the next access returns the same object: the compiler compares tasks by
-        # identity.
+        # Store the object, so that the next access returns the same one. The compiler compares
+        # tasks by identity.
         setattr(self, action, made)
         return made
 
@@ -137,7 +137,7 @@ class HttpCall(ServiceCall):
         return {"Method": self.method, **found, **extra}
 
 
-#: For each parameter of a call the field of the state.
+#: For each parameter of a call, the name of the field that it becomes in the state.
 HTTP_FIELDS: Final[Mapping[str, str]] = {
     "url": "ApiEndpoint",
     "json": "RequestBody",

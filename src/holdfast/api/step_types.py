@@ -18,7 +18,8 @@ from holdfast.api.branches import run_after
 from holdfast.api.surface import ask
 from holdfast.api.tasks import Task, TaskError
 
-#: The kinds of steps whose task has the same name as the step.
+#: The types of steps that do not name a task. The id of such a step, or its field `service`, is the
+#: name of its task.
 COMPENSATION: Final = "compensation"
 NAMED_BY_ID: Final = ("service_call", "notification", COMPENSATION)
 HUMAN_APPROVAL: Final = "human_approval"
@@ -75,7 +76,8 @@ class HumanApproval(Task[..., Any]):
         self.title = title
         self.assignee = assignee
         self.notify = notify
-        #: The time limit of the answer. It is not the task's own time-out, which limits a worker.
+        #: The longest time for the answer. It is not the time-out of the task, which limits a
+        #: worker.
         self.answer_within = timeout
 
         def approve() -> Approval:

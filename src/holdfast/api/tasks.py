@@ -33,7 +33,7 @@ from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
 
-#: For each name the path of a field of the input, or the type of a value that `note` sets.
+#: For each name, either the path of a field of the input, or the type of a value that `note` sets.
 SearchAttributes: TypeAlias = Mapping[str, str | type]
 NO_SEARCH: Final[SearchAttributes] = MappingProxyType({})
 
@@ -42,8 +42,8 @@ R = TypeVar("R")
 Item = TypeVar("Item")
 
 
-# Errors that a task passes to its workflow: the class name is the error name in ASL, str() is the
-# Cause.
+# The errors that a task passes to its workflow. In ASL the name of the class is the name of the
+# error, and its `str()` is the Cause.
 
 
 class TaskError(Exception):
@@ -274,9 +274,10 @@ class Task(_Declared[P, R]):
     """A step that the engine runs, records and retries. Made by `@task`."""
 
     is_pure = False
-    #: The task calls a service instead of a function, so it accepts any arguments by name.
+    #: True for a task that calls a service. It has no function, so it accepts any arguments by
+    #: name.
     is_service = False
-    #: The task is called until it returns a value; set by `wait_for_condition`.
+    #: Set for a task that is called again until it returns a value; see `wait_for_condition`.
     polling: Polling | None = None
 
     def __init__(
@@ -308,7 +309,7 @@ class Task(_Declared[P, R]):
         super().__init__(function, name)
         self.group = group
         if group is not None:
-            # Imported here because most tasks have no group: each module that is imported makes the
+            # Imported here because most tasks have no group. Each module that is imported makes the
             # start of a Lambda function slower.
             from holdfast.api.groups import require_group  # noqa: PLC0415
 
@@ -376,8 +377,7 @@ class Task(_Declared[P, R]):
                 item = InvalidArguments(f"{self.name}({misfit})")
             found.append(item)
         items = [item for item in found if not isinstance(item, InvalidArguments)]
-        # `P` cannot express that the items have the right type; their annotations were just
-        # checked.
+        # The annotations of the items were checked just before, which `P` cannot express.
         function: Callable[..., Any] = self.batch_function
         results = list(function(items)) if items else []
         if len(results) != len(items):
@@ -405,7 +405,7 @@ class Task(_Declared[P, R]):
             values = self.boundary.parse_arguments(arguments, seals)
         except Misfit as misfit:
             raise InvalidArguments(f"{self.name}({misfit})") from None
-        # `P` cannot express that the arguments are right; they were just checked by name.
+        # The arguments were checked just before, by their names, which `P` cannot express.
         function: Callable[..., R] = self.function
         result = function(**values)
         try:
@@ -434,9 +434,10 @@ class Workflow(_Declared[P, R]):
     """A function that the compiler turns into a state machine. Made by `@workflow`."""
 
     limits: tuple[Limit, ...] = ()
-    # Class attributes, because a graph is a workflow, too, and does not call this constructor.
+    # These are attributes of the class, because a graph is a workflow, too, and does not call this
+    # constructor.
     schedule: Schedule | None = None
-    # Hints for executions of the version before this one (`holdfast migrate`).
+    # Hints for the migration of executions of the version before this one (`holdfast migrate`).
     renamed: Mapping[str, str] = MappingProxyType({})
     assumed_done: tuple[str, ...] = ()
     #: The functions that compute variables for executions of older versions; see `migrates`.
@@ -464,7 +465,7 @@ class Workflow(_Declared[P, R]):
         self.assumed_done = tuple(assumed_done)
         self.timeout = timeout
         if search:
-            # Imported here because most workflows have no search attributes: each module that is
+            # Imported here because most workflows have no search attributes. Each module that is
             # imported makes the start of a Lambda function slower.
             from holdfast.api.searching import require_search  # noqa: PLC0415
 

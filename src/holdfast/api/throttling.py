@@ -12,7 +12,7 @@ from typing import Any, Final
 from holdfast.api.limits import Limit, Throttled
 from holdfast.limits import AWS_THROTTLING_CODES
 
-#: The pause when the response does not say how long to wait.
+#: The pause when a response asks for one, but does not say how long.
 PAUSE_DEFAULT: Final = timedelta(seconds=1)
 _PAUSE_MAX: Final = timedelta(hours=1)
 _TOO_MANY: Final = frozenset({429, 503})

@@ -32,9 +32,10 @@ _OURS: Final = "holdfast"
 _FRAMES_MAX: Final = 12
 _LINE_CHARACTERS_MAX: Final = 160
 _TEXT_CHARACTERS_MAX: Final = 300
-#: At most this many exceptions of one chain, and of one group, are shown.
+#: At most this many exceptions of one chain, and of one exception group, are shown.
 _CHAINED_MAX: Final = 3
-#: An endless recursion has as many frames as Python allows. The first ones show how it began.
+#: At most this many frames are read. An endless recursion has as many as Python allows, and the
+#: first ones show how it began.
 _WALKED_MAX: Final = 2_000
 _DIRECT: Final = "The above exception was the direct cause of the following exception:"
 _DURING: Final = "During handling of the above exception, another exception occurred:"
@@ -65,7 +66,7 @@ def traceback_of(error: BaseException, packages: AbstractSet[str]) -> str | None
         text = f"{_shown(places[id(cause)])}\n{_headline(cause)}\n\n{joint}\n\n{text}"
     text = text.strip("\n")
     if len(text) > TRACEBACK_CHARACTERS_MAX:
-        # Cut at the beginning: the innermost frames are at the end.
+        # Cut the beginning, because the innermost frames are at the end.
         _, _, kept = text[4 - TRACEBACK_CHARACTERS_MAX :].partition("\n")
         text = f"...\n{kept}"
     return text
@@ -91,7 +92,8 @@ def error_name(error: BaseException) -> str:
 def error_text(error: BaseException) -> str:
     """Return the text of an exception. An error in its own `__str__` must not crash the worker."""
     try:
-        # Convert to a plain `str`: a user's subclass could run its own code when the text is cut.
+        # Convert the text to a plain `str`. A subclass of the user could run its own code when the
+        # text is cut.
         return str.__str__(str(error))
     except KeyboardInterrupt:
         raise

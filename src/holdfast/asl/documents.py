@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 Language: TypeAlias = Literal["JSONPath", "JSONata"]
-#: One state of a definition, as its JSON.
+#: The JSON of one state of a definition.
 StateJson: TypeAlias = Mapping[str, Any]
 
 _S3_ACTION: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(s3:\w+)\Z")

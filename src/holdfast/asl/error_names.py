@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Names with this prefix are reserved. The errors of a state machine's author have other names.
+#: Names with this prefix are reserved for Step Functions. The author of a state machine must not
+#: define such a name.
 RESERVED_PREFIX: Final = "States."
 
-# Wildcards of Retry and Catch.
+# Wildcards, with which a Retry or Catch matches many errors.
 ALL: Final = "States.ALL"
 TASK_FAILED: Final = "States.TaskFailed"
 
@@ -22,11 +23,11 @@ NO_CHOICE_MATCHED: Final = "States.NoChoiceMatched"
 QUERY_EVALUATION_ERROR: Final = "States.QueryEvaluationError"
 REFERENCE_PATH_CONFLICT: Final = "States.ReferencePathConflict"
 
-# Raised by a distributed Map.
+# The errors of a distributed Map.
 EXCEED_TOLERATED_FAILURE_THRESHOLD: Final = "States.ExceedToleratedFailureThreshold"
 ITEM_READER_FAILED: Final = "States.ItemReaderFailed"
 RESULT_WRITER_FAILED: Final = "States.ResultWriterFailed"
 
-# Raised by an HTTP task. The status follows the prefix.
+# The errors of an HTTP task. The status of the response follows the prefix.
 HTTP_SOCKET: Final = "States.Http.Socket"
 HTTP_STATUS_CODE_PREFIX: Final = "States.Http.StatusCode."

@@ -19,7 +19,8 @@ from typing import Any, Final, NoReturn
 
 from holdfast.asl.program import Json
 
-# levels of objects and lists; recursion over a definition relies on this limit
+# The deepest nesting of objects and lists in a definition. Code that walks through a definition
+# recursively relies on this limit.
 DEPTH_MAX: Final = 150
 
 _SOURCE_CHARACTERS_MAX: Final = 500
@@ -39,7 +40,7 @@ class JsonTextError(ValueError):
     def __init__(self, problem: str, place: str) -> None:
         super().__init__(f"{problem}\n at {place}")
         self.message = f"{problem}\n at {place}"
-        #: The message without places, for a caller that adds its own.
+        #: The message without its places, for a caller that adds places of its own.
         self.problem = problem.partition(" (start marker at")[0]
         self.place = place
 
@@ -114,7 +115,8 @@ class Scanner:
         self._skip_blanks()
         if self.at < len(self.text):
             end = self.at
-            self._value("", 0)  # Raises the right error if the text is not JSON
+            # If the text is not JSON at all, this call raises the error that says so.
+            self._value("", 0)
             self._fail("Unexpected text after the end of the JSON value", end)
         return value
 
@@ -238,7 +240,8 @@ class Scanner:
     def _number(self, text: str) -> Json:
         try:
             value: Json = json.loads(text)
-        except ValueError:  # Python reads no integer with more than 4,300 digits
+        except ValueError:
+            # Python refuses to read an integer with more than 4,300 digits.
             self._fail("Numeric value out of range", self.at)
         return value
 

@@ -40,7 +40,7 @@ class Catcher:
     output: Template | None
 
 
-#: The types of search attributes. The value of a datetime is RFC 3339 text.
+#: The types of search attributes. The value of a datetime is a text in RFC 3339.
 AttributeKind: TypeAlias = Literal["str", "int", "bool", "datetime"]
 ATTRIBUTE_KINDS: Final[tuple[AttributeKind, ...]] = get_args(AttributeKind)
 

@@ -23,7 +23,7 @@ _OURS: Final[Mapping[str, TaskKind]] = {
 }
 #: The prefix of the target of a Task that calls a workflow: `workflow:ship_order`.
 CHILD_WORKFLOW: Final = "workflow:"
-#: The prefix of the Resource, and of the target, of a Task that a worker of a pool runs.
+#: The prefix of the Resource and of the target of a Task that a worker of a pool runs.
 POOL: Final = "holdfast:pool:"
 #: The prefix of the target of a Task that runs in a container: `container:ecs:runTask`. The rest is
 #: the call that starts the container.
@@ -39,10 +39,11 @@ STOP: Final = "stop"
 #: The target of a Task that replies to a request.
 REPLY: Final = "reply"
 _START: Final = "start:"
-#: The beginning of the Resource of a task that is called until it returns a value.
+#: The beginning of the Resource of a task that is called again and again until it returns a value.
 POLL: Final = "holdfast:poll:"
-#: The name that bulk operations (`runtime/bulk.py`) have instead of a workflow's, and the targets
-#: of their two Tasks. No workflow can have that name, because a function's name contains no dot.
+#: The name that the executions of bulk operations (`runtime/bulk.py`) have in place of a workflow's
+#: name, and the targets of their two Tasks. No workflow can have this name, because the name of a
+#: function contains no dot.
 BULK_WORKFLOW: Final = "holdfast.bulk"
 BULK_SELECT: Final = "bulk:select"
 BULK_ACT: Final = "bulk:act"
@@ -54,8 +55,8 @@ _ACTIVITY: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]+:[\w-]+:activity:[^\s
 _SERVICE: Final = re.compile(r"arn:aws[\w-]*:states:[\w-]*:[\w-]*:(?P<action>.+)\Z")
 _SDK_ACTION: Final = re.compile(r"aws-sdk:[a-z0-9]+:[a-z][A-Za-z0-9]*\Z")
 
-# The patterns of an action: "r" request and response, "s" run a job, "2" run a job with parsed
-# output, "t" wait for the token.
+# The patterns of an action that AWS supports, by letter. "r": request and response. "s": run a job.
+# "2": run a job, with its output parsed. "t": wait for the token.
 _Patterns: TypeAlias = Mapping[str, str]
 _OPTIMISED: Final[Mapping[str, _Patterns]] = {
     "apigateway": {"invoke": "rt"},

@@ -27,7 +27,7 @@ from holdfast.asl.jsonata.values import require_bounded
 _FIELDS_UNBOUNDED_MAX: Final = 8
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
-#: The fields with a fixed type: AWS reports a value of another type as an error.
+#: The fields whose value must have this type. AWS reports a value of another type as an error.
 _EXPECTED: Final[Mapping[str, str]] = {
     "Condition": "boolean",
     "Items": "array",
@@ -39,7 +39,8 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "Error": "string",
     "Cause": "string",
 }
-# A field of a rule is named together with its list and index, any other field by itself.
+# An error names a field of a rule together with its list and index, and any other field by its name
+# alone.
 _FIELD: Final = re.compile(r"(?:(Choices|Catch|Retry)/(\d+)/)?([^/]+)\Z")
 
 

@@ -25,8 +25,8 @@ def error(name: str) -> type[TaskError]:
 
 
 def __getattr__(name: str) -> AwsService:
-    # `from holdfast.aws import host` asks for the attribute `host` before it imports the module
-    # `host`. Without this error it would get a service of that name.
+    # Python looks for an attribute `host` here before it imports the module `holdfast.aws.host`.
+    # Without this error, `from holdfast.aws import host` would give a service of that name.
     if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from holdfast.api.services import service_of  # noqa: PLC0415

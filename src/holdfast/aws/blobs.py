@@ -28,7 +28,8 @@ class Blobs:
             answer = self._clients.get("blobs").get_object(
                 Bucket=self._names.blobs_bucket, Key=effect.key
             )
-            # Read the body here: it may not have arrived yet, and then `read` raises a time-out.
+            # Read the body inside the `try`: it may not have arrived yet, and `read` then raises a
+            # time-out, which must become a fault, too.
             return bytes(answer["Body"].read())
         except Exception as error:
             raise fault("get_object", error) from error
@@ -52,7 +53,8 @@ class Archive:
             return None
         try:
             s3 = self._clients.get("blobs")
-            # In the order of keys; an execution has one object for each of its ends.
+            # S3 lists the objects in the order of their keys. An execution has one object for each
+            # of its ends, so the last object is that of the newest end.
             listed = s3.list_objects_v2(Bucket=self._bucket, Prefix=effect.prefix)
             found = [str(one["Key"]) for one in listed.get("Contents", ())]
             if not found:

@@ -20,10 +20,11 @@ ClientName = Literal[
 CONNECT_TIMEOUT_SECONDS: Final = 2
 READ_TIMEOUT_SECONDS: Final = 5
 BLOB_READ_TIMEOUT_SECONDS: Final = 20
-#: Lambda quota: a function runs for 15 minutes at most.
+#: A function of Lambda runs for at most 15 minutes (a quota of Lambda).
 FUNCTION_READ_TIMEOUT_SECONDS: Final = 910
 ATTEMPTS_MAX: Final = 3
-# A worker processes the messages of a batch in parallel, so it has as many calls at once.
+# A worker processes the messages of a batch in parallel, so a client needs as many connections as
+# the batch has calls at once.
 CONNECTIONS_MAX: Final = 50
 
 
@@ -32,22 +33,23 @@ class _Kind:
     service: str
     attempts_max: int = ATTEMPTS_MAX
     read_timeout_seconds: int = READ_TIMEOUT_SECONDS
-    #: A NAT gateway drops a connection on which nothing is sent for 350 seconds.
+    #: Send keep-alive packets during a long call. A NAT gateway drops a connection on which nothing
+    #: is sent for 350 seconds, and the answer would be lost.
     keeps_alive: bool = False
 
 
 _KINDS: Final[dict[ClientName, _Kind]] = {
     "store": _Kind("dynamodb"),
-    # For conditional puts. The SDK must not retry them: if the first try was stored, its retry
-    # would be refused, and the put would look like a failure.
+    # The client for conditional puts. The SDK must not retry them: if the first try was stored but
+    # its answer was lost, the retry would be refused, and the put would look like a failure.
     "store-once": _Kind("dynamodb", attempts_max=1),
     "queues": _Kind("sqs"),
     "blobs": _Kind("s3", read_timeout_seconds=BLOB_READ_TIMEOUT_SECONDS),
     "bus": _Kind("events"),
     "secrets": _Kind("secretsmanager"),
     "keys": _Kind("kms"),
-    # The caller itself repeats a call whose answer was lost. It handles a call that the function
-    # refused differently, so boto must not repeat either.
+    # The caller repeats a call whose answer was lost, and treats a call that the function refused
+    # in another way. So boto must retry neither of them.
     "functions": _Kind(
         "lambda",
         attempts_max=1,
@@ -70,8 +72,8 @@ class Clients:
         client = self._clients.get(name)
         if client is not None:
             return client
-        # Two threads may need the first client at the same time, and botocore's sessions are not
-        # thread safe.
+        # Two threads may need their first client at the same time, and a session of botocore must
+        # be used by one thread only.
         with self._lock:
             if name not in self._clients:
                 self._clients[name] = self._make(_KINDS[name])
@@ -92,9 +94,9 @@ class Clients:
                 retries={"mode": "standard", "total_max_attempts": kind.attempts_max},
                 max_pool_connections=CONNECTIONS_MAX,
                 tcp_keepalive=kind.keeps_alive,
-                # boto's validation of requests costs as much as their signing, and the contract
-                # suite tests every request. S3's checksums are off because each key ends in the
-                # hash of the bytes.
+                # boto's validation of a request costs as much time as its signing, and the contract
+                # suite tests every request, so it is off. S3's checksums are off because the key of
+                # each object ends in the hash of its bytes.
                 parameter_validation=False,
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",

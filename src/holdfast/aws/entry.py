@@ -70,8 +70,8 @@ def api_handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 @functools.cache
 def _host() -> Host:
-    # Set up logging before the author's modules are imported: a Powertools Logger in them looks for
-    # log handlers when it is created.
+    # Set up logging before the import of the user's modules. A Powertools Logger in such a module
+    # looks for log handlers when it is created.
     log_to_cloudwatch(os.environ)
     return make_host(NO_KEYS)
 
@@ -127,7 +127,7 @@ def make_host(keys: SigningKeys) -> Host:
 def _own_tasks(deployment: Deployment, clients: Clients) -> TaskPerformer:
     if not deployment.groups:
         return deployment.run_task
-    # Imported here because most deployments have no group: each module that is imported makes the
+    # Imported here because most deployments have no group. Each module that is imported makes the
     # start of a Lambda function slower.
     from holdfast.aws.group_tasks import GroupTasks, lambda_call  # noqa: PLC0415
 
@@ -142,8 +142,8 @@ def _services(host: Host) -> TaskPerformer:
     from holdfast.aws.protocol import states_call  # noqa: PLC0415
     from holdfast.integrations import Integrations, ServiceClients  # noqa: PLC0415
 
-    # The worker itself reads no tokens, so its host has no signing keys. The API that its tasks
-    # call does read and create tokens.
+    # The worker itself reads no tokens, so its host has no signing keys. But the tasks of a
+    # definition may call the API, which reads and creates tokens and needs the keys.
     signing = replace(host, make_front=lambda: replace(host.front, keys=_signing_keys()))
     account = os.environ[resources.ENV_ACCOUNT]
     states = states_call(signing, os.environ["AWS_REGION"], account)

@@ -12,7 +12,8 @@ THROTTLED: Final = "HF321"
 CONDITION_FAILED: Final = "ConditionalCheckFailedException"
 MESSAGE_CHARACTERS_MAX: Final = 200
 
-#: Codes with status 400 that mean: the body of the request did not arrive in time.
+#: These codes, with status 400, mean that the body of the request did not arrive in time. So the
+#: request may be repeated.
 _TIMED_OUT: Final = frozenset({"RequestTimeout", "RequestTimeoutException"})
 _EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
 _MISSING_BLOB: Final = frozenset({"NoSuchKey"})
@@ -20,7 +21,7 @@ _MISSING_BLOB: Final = frozenset({"NoSuchKey"})
 
 def error_code(error: Exception) -> str:
     """Return the service's code of a `ClientError`; "" for an error without a response."""
-    # botocore's connection errors have an attribute `response`, too, which is None.
+    # The connection errors of botocore have an attribute `response`, too, whose value is None.
     response: dict[str, Any] = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 
@@ -59,7 +60,7 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
         answerless = (BotoCoreError, ResponseParserError, OSError)
         if isinstance(error, answerless) and not isinstance(error, never_sent):
             return _unanswered(f"{operation}: {type(error).__name__}", is_conditional_put)
-        # Do not use the text of other errors: it may quote values of the request, and it is logged.
+        # Do not log the text of other errors, because it may quote values of the request.
         is_setting = isinstance(error, never_sent) and not isinstance(error, ParamValidationError)
         told = _brief(str(error)) if is_setting else type(error).__name__
         return ServiceFault("HF323", f"{operation}: {told}", retry="never")

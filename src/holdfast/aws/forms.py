@@ -24,8 +24,8 @@ from holdfast.errors import HoldfastError, RequestError
 from holdfast.limits import BODY_BYTES_MAX
 from holdfast.resources import FORMS_PATH
 
-#: A page shows text from workflows, which may contain anything. So the content policy allows no
-#: script and no other site.
+#: The content policy of a page. The page shows text from workflows, which may contain anything, so
+#: no script and no other site is allowed.
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; "
     "base-uri 'none'"
@@ -246,7 +246,7 @@ def _field(name: str, part: Mapping[str, Any], given: str | None, *, is_required
         case {"type": "string", "format": "date"}:
             return _label(key, shown) + _input(key, "type=date", value, needed)
         case {"type": "string"}:
-            # An empty text is a valid answer, so the field is not required
+            # An empty text is a valid answer, so the field is not required.
             return _label(key, shown) + _input(key, "", value, "")
         case _:
             area = f'<textarea id="{key}" name="{key}" rows=6{needed}>'

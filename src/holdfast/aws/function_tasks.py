@@ -64,7 +64,8 @@ def _result(task: Task[..., Any], response: Any) -> TaskSucceeded | TaskFailed:
     except Misfit as misfit:
         return TaskFailed(InvalidResult.__name__, f"{task.name}: {misfit}")
     except RequestError as error:
-        # A value that cannot be stored would make every delivery of the message fail.
+        # Return the error as the task's failure. If it were raised, a value that cannot be stored
+        # would make every delivery of the message fail.
         return TaskFailed(InvalidResult.__name__, error.message)
     return TaskSucceeded(output)
 

@@ -29,7 +29,8 @@ RunsAttempt: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 _logger: Final = logging.getLogger("holdfast.tasks")
-#: The worker records the time-out first, so that a late end of the process changes nothing.
+#: The process ends this long after the time-out of the attempt. The worker has recorded the
+#: time-out by then, so the late end changes nothing.
 _GRACE_SECONDS: Final = 1
 
 
@@ -69,8 +70,8 @@ def _end_process(event: Mapping[str, Any]) -> None:
 def _runs_attempt() -> RunsAttempt:
     from holdfast.aws.telemetry import log_to_cloudwatch  # noqa: PLC0415
 
-    # This comes before the import of the author's modules: a Powertools Logger in them looks for
-    # log handlers when it is created.
+    # Set up logging before the import of the user's modules. A Powertools Logger in such a module
+    # looks for log handlers when it is created.
     log_to_cloudwatch(os.environ)
     modules = os.environ[resources.ENV_MODULES].split(",")
     return runs_attempt(Registry.from_modules(modules))

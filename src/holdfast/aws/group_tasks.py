@@ -40,22 +40,27 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.handed_attempts import (
     HandedAttempt,
     attempt_message,
+    ended_without_result,
     read_result,
     timed_out,
 )
 from holdfast.sealed import holds_sealed
 
-#: Calls of one attempt whose answers were lost; the last one fails the attempt.
+#: After this many calls whose answers were lost the attempt fails.
 LOST_MAX: Final = 3
-#: The time between two calls of a function that has no place for the attempt.
+#: The time between two calls of a function that is busy with other attempts.
 BUSY_SECONDS: Final = 1
-#: Lambda's name for a function that ran for longer than its time-out. Older runtimes give no name,
-#: and the text alone says it.
+#: Lambda's error name when a function ran for longer than its time-out. Older runtimes give no
+#: name, so the text of the error must be compared, too.
 _TIMED_OUT: Final = "Sandbox.Timedout"
 _TIMED_OUT_TEXT: Final = "Task timed out after"
+#: The errors of a body that is not JSON. Python's parser raises RecursionError for JSON that is
+#: nested too deeply.
+_NO_JSON: Final = (ValueError, RecursionError)
 
-#: Calls the function of a group with the bytes, and returns Lambda's response: whether the function
-#: ended with an error of its own, and its body. Raises botocore's errors.
+#: A function that calls the Lambda function of a group with the bytes. It returns Lambda's
+#: response: whether the function ended with an error of its own, and its body. It raises botocore's
+#: errors.
 CallsGroup: TypeAlias = Callable[[str, bytes], tuple[bool, bytes]]
 
 
@@ -115,12 +120,14 @@ class GroupTasks:
 
 def _handed(task: Task[..., Any], effect: RunTask, seals: Seals) -> HandedAttempt:
     given = effect.arguments if effect.is_batch else [effect.arguments]
-    # The types of the parameters are read, with pydantic, only where there is a secret.
+    # Read the types of the parameters only for arguments with a secret, because this needs
+    # pydantic, which takes long to import.
     for arguments in filter(holds_sealed, given):
         try:
             task.boundary.open_secrets(arguments, seals)
         except ValueError:
-            continue  # the function finds the same misfit, and names the argument
+            # The function finds the same error and reports the name of the argument.
+            continue
     return HandedAttempt(effect, task.function.__module__, seals.handed())
 
 
@@ -140,7 +147,7 @@ def _read(task: Task[..., Any], body: bytes, seals: Seals) -> OwnResult:
         return TaskFailed(InvalidResult.__name__, error.message)
     except HoldfastError as error:
         return _failed(task, error.message)
-    except ValueError:
+    except _NO_JSON:
         return _failed(task, "its answer is no JSON")
     return result
 
@@ -149,7 +156,7 @@ def _crashed(task: Task[..., Any], body: bytes) -> TaskFailed:
     """Return the failure of an attempt whose function ended without a result."""
     try:
         told = json.loads(body)
-    except ValueError:
+    except _NO_JSON:
         told = None
     words: Mapping[str, Any] = told if isinstance(told, dict) else {}
     kind = str(words.get("errorType", "Lambda gave no error type"))
@@ -160,7 +167,7 @@ def _crashed(task: Task[..., Any], body: bytes) -> TaskFailed:
 
 
 def _failed(task: Task[..., Any], found: str) -> TaskFailed:
-    return TaskFailed(
+    return ended_without_result(
         GroupFailed.__name__, f"{task.name}: the function of the group {task.group}: {found}"
     )
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast import resources
@@ -111,8 +111,8 @@ class Host:
         if not self.has_threads:
             yield None
             return
-        # Enough for a full batch. With fewer, the time-out of an attempt could pass while the
-        # attempt waits for a thread.
+        # Use one thread for each attempt of a full batch. With fewer threads, the time-out of an
+        # attempt could pass while the attempt still waits for a thread.
         threads_max = ATTEMPTS_IN_FLIGHT_MAX * resources.WORK.batch_size
         hanging = sum(thread.name.startswith(TASK_THREADS) for thread in threading.enumerate())
         if hanging > threads_max:
@@ -132,7 +132,8 @@ class Host:
         records = event["Records"]
         queue = _queue_of(self.ports.names, records)
         if queue is None:
-            # The batch comes from a queue of another stack. Its messages must stay in that queue.
+            # The batch comes from a queue of another stack. Report all of its messages as failed,
+            # so that they stay in that queue.
             stranger = HoldfastBug("a batch of messages is from a queue that is not ours")
             self.log_fault("a batch was not processed", stranger)
             return _failed(str(record["messageId"]) for record in records)
@@ -176,8 +177,8 @@ class Host:
                 body=parsed_body(record["body"]),
                 message_id=message_id,
                 receive_count=int(record["attributes"]["ApproximateReceiveCount"]),
-                # The random part makes owners differ: two messages of one invocation may be of one
-                # execution.
+                # The random part makes the owner unique, because two messages of one invocation may
+                # belong to the same execution.
                 owner=f"{invocation.request_id[:8]}{os.urandom(4).hex()}",
                 sent_ms=int(record["attributes"].get("SentTimestamp", 0)),
                 is_alone=invocation.is_alone,
@@ -251,14 +252,15 @@ class Host:
             try:
                 self.ports.extend_visibility(queue, [receipt], VISIBILITY_SECONDS)
             except ServiceFault as error:
-                # The deadline of this message is not extended. After it another worker may receive
-                # the message, so this one writes nothing more for it (R9).
+                # The visibility time-out of this message was not extended. After its end another
+                # worker may receive the message, so this worker must write nothing more for it
+                # (R9).
                 holds.let_go(message_id)
                 self.log_fault("a message was not hidden", error, message_id=message_id)
             else:
                 holds.extended(message_id, now_ms)
 
-    # -- the others --------------------------------------------------------------------------------
+    # -- the other handlers ------------------------------------------------------------------------
 
     def events(self, event: Mapping[str, Any]) -> None:
         """Process one event from the event bus. An error is raised, so that Lambda tries again and
@@ -268,7 +270,8 @@ class Host:
         event_id, detail = event.get("id"), event.get("detail")
         front = self.front
         if any("keyed" in one.source_map for one in front.workflows.values()):
-            # The event may start an execution, whose id is signed with these keys.
+            # The event may start an execution of a keyed workflow, whose id is signed with these
+            # keys.
             front = replace(front, keys=self.setting.keys())
         self.perform(front.bus_event(TENANT_DEFAULT, event_id, detail, os.urandom(8)))
         self.metrics.flush(now_ms)
@@ -283,7 +286,8 @@ class Host:
         self._look(now_ms)
         self._deploy_schedules()
         owner = context.aws_request_id
-        self._map(self._sweep, [(sweeper.sweep, shard, owner) for shard in range(DUE_SHARDS)])
+        sweep = partial(sweeper.sweep, archives=self.setting.archives)
+        self._map(self._sweep, [(sweep, shard, owner) for shard in range(DUE_SHARDS)])
         for queue in QUEUES:
             self._revive(queue)
         starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]
@@ -292,17 +296,19 @@ class Host:
             shards = range(DUE_SHARDS)
             self._map(self._sweep, [(due_archives.sweep, shard, owner) for shard in shards])
         if now_ms // 60_000 % OPEN_COUNT_MINUTES == 0:
-            self._count_open()
+            self._count()
         self.metrics.flush(now_ms)
 
-    def _count_open(self) -> None:
-        """Count the open executions for the dashboard."""
+    def _count(self) -> None:
+        """Count the open executions, and what waits in the pools, for the dashboard."""
         from holdfast.runtime.commands.counts import measure_open  # noqa: PLC0415
+        from holdfast.runtime.commands.pools import measure_pools  # noqa: PLC0415
 
         try:
             self.perform(measure_open(TENANT_DEFAULT))
+            self.perform(measure_pools(self.front.known, TENANT_DEFAULT))
         except Exception as error:  # noqa: BLE001  # nothing else must wait for it
-            self._refuse("the open executions were not counted", error)
+            self._refuse("the open executions or the pools were not counted", error)
 
     def _deploy_schedules(self) -> None:
         """Make the stored schedules equal to those that this code declares. The sweeper runs the
@@ -320,8 +326,8 @@ class Host:
             for refused in self.perform(sweep(shard, owner, self.setting.formats)):
                 self.log_fault("a due row was not worked off", refused, shard=str(shard))
         except Exception as error:  # noqa: BLE001
-            # Continue with the other shards: otherwise one damaged row would prevent their sweep,
-            # too.
+            # Continue with the other shards. Otherwise one damaged row would prevent the sweep of
+            # all the shards.
             self._refuse("a shard was not swept", error, shard=str(shard))
 
     def _revive(self, queue: QueueName) -> None:

@@ -107,6 +107,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "GET /workflows": ((), ()),
     "POST /workflows": ((), ("workflow_id", "steps", "timeout_seconds")),
     "GET /workflows/{name}": ((), ()),
+    "DELETE /workflows/{name}": ((), ()),
     "GET /format": ((), ()),
     "POST /format": ((), ("format",)),
 }
@@ -418,7 +419,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     def act_in_pool(name: str, action: str) -> Any:
         from holdfast.stepfunctions import pools  # noqa: PLC0415 - few stacks have pools
 
-        # The operations of a pool name no ARN.
+        # The operations of a pool use no ARN, so the region and the account are not needed.
         service = protocol.service_of(host, (tenant(), "", ""))
         route = f"POST /pools/{{name}}/{action}"
         act = pools.ACTIONS[action]
@@ -469,6 +470,11 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.get("/workflows/<name>")
     def workflow(name: str) -> Any:
         return answer(lambda: front.workflow(tenant(), name), "GET /workflows/{name}")
+
+    @app.delete("/workflows/<name>")
+    def remove_workflow(name: str) -> Any:
+        route = "DELETE /workflows/{name}"
+        return answer(lambda: front.remove_workflow(tenant(), name), route)
 
     @app.get("/format")
     def format_asked() -> Any:
@@ -551,20 +557,27 @@ def _with_link(
 
 
 def _no_route(method: str, path: str) -> RequestError:
-    # Write control characters as escapes: a line feed would split the log line
+    # Write control characters as escapes, because a line feed would split the line of the log.
     shown = repr(path)[1:-1]
     return RequestError("HF208", f"there is no route {method} {shown}"[:200], status=404)
 
 
-#: Faults whose text is written by Holdfast, so that callers may see it: the disk of `serve` is full
-#: or fails (its callers are on the same machine); the executions of a key change too fast.
+#: The codes of faults whose text was written by Holdfast and has no secrets, so that callers may
+#: see it. The disk of `serve`, whose callers are on the same machine, is full or fails; or the
+#: executions of a key change too fast.
 _FAULTS_IN_OUR_WORDS: Final = frozenset({"HF284", "HF285", "HF562"})
 
 
+_FAULT: Final = (
+    "a service that this stack works with failed; the log of the API's function says which, and why"
+)
+
+
 def _problem(error: HoldfastError) -> dict[str, Any]:
-    # Do not pass on AWS's text of a refusal: it names roles and tables, which callers must not see.
+    # AWS's text of a refusal names roles and tables, which callers must not see. So replace the
+    # text of every other fault.
     is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_IN_OUR_WORDS
-    message = "a service that this stack works with failed" if is_fault else error.message
+    message = _FAULT if is_fault else error.message
     problem: dict[str, Any] = {"code": error.code, "message": message}
     if isinstance(error, RequestError) and error.diagnostics:
         problem["diagnostics"] = error.diagnostics

@@ -42,7 +42,8 @@ class Queues:
     def send(self, effect: Send) -> None:
         url = self._names.queue_url(effect.queue)
         for batch in _batches(map(_entry, effect.messages)):
-            # SQS may accept only some entries of a batch: send the refused ones once more.
+            # SQS may accept only some entries of a batch. Send the refused entries once more before
+            # the send counts as failed.
             failed = self._send_batch(url, batch)
             if failed and self._send_batch(url, failed):
                 raise ServiceFault(
@@ -115,11 +116,11 @@ class Queues:
 def _entry(message: Message) -> BatchEntry:
     text = json.dumps(message.body, separators=(",", ":"), ensure_ascii=False)
     entry: BatchEntry = {
-        # SQS refuses these two characters, which JSON, DynamoDB and S3 accept: write them as
-        # escapes.
+        # Write these two characters as escapes. SQS refuses them, although JSON, DynamoDB and S3
+        # accept them.
         "MessageBody": text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff"),
-        # On a standard queue SQS balances between message groups. So a busy tenant does not delay
-        # the others.
+        # SQS shares the throughput of a standard queue fairly between message groups. So many
+        # messages of one tenant do not delay those of other tenants.
         "MessageGroupId": message.body["t"],
     }
     if message.delay_seconds:

@@ -61,7 +61,8 @@ def states_handler(
         try:
             status, answer = _answer(host, request, context, (tenant, *place))
         except HoldfastError as error:
-            # Do not pass on AWS's text of a refusal: it names roles and tables. Log it instead.
+            # AWS's text of a refusal names roles and tables, which callers must not see. So log it
+            # and answer with a general text.
             host.log_fault("a request was not served", error)
             status, answer = 500, _problem("InternalFailure", "the request was not served")
         return _response(status, answer)

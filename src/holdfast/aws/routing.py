@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 Route: TypeAlias = Callable[..., Any]
 
-#: The characters of an identifier in a path: no slash, no question mark, no line feed.
+#: A parameter in a path, and the characters that its value may have: no slash, no question mark and
+#: no line feed.
 _PARAMETER: Final = re.compile(r"<(\w+)>")
 _VALUE: Final = r"(?P<\1>[-._~()'!*:@,;=+&$%<> \[\]{}|^\\w]+)"
 
@@ -70,8 +71,8 @@ class Router:
         for of_method, pattern, function in self._routes:
             found = pattern.fullmatch(path) if of_method == method else None
             if found is not None:
-                # API Gateway has already decoded the path: a `%` that is left belongs to the
-                # identifier.
+                # API Gateway has already decoded the path, so a `%` in it belongs to the
+                # identifier. Do not decode it a second time.
                 response: Response = function(**found.groupdict())
                 return response.to_gateway()
         return self._not_found(method, path).to_gateway()

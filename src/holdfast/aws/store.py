@@ -40,7 +40,8 @@ Attribute: TypeAlias = dict[str, Any]
 
 LAST_CHARACTER: Final = chr(0x10FFFF)  # a character that sorts after every other one
 _WHOLE: Final = re.compile(r"-?[0-9]{1,38}")  # DynamoDB's numbers have at most 38 digits
-#: The most queries at once: a page of the executions that a search has found has three for each.
+#: The most queries that run at once. A page of a search needs three queries for each execution that
+#: it has found.
 _THREADS_MAX: Final = 24
 THROTTLE_PAUSES_SECONDS: Final = (0.05, 0.2, 0.8)
 
@@ -179,7 +180,7 @@ class DynamoStore:
             self._clients.get("store-once").put_item(
                 TableName=self._names.table(effect.table),
                 Item=attributes_of(effect.item),
-                # The condition is false when the item was deleted
+                # The condition is also false when the item was deleted.
                 ConditionExpression="rv = :seen",
                 ExpressionAttributeValues={":seen": _attribute(effect.seen)},
             )
@@ -223,8 +224,8 @@ class DynamoStore:
             TableName=self._names.mail_table,
             Key=_key(effect.pk, effect.sk),
             UpdateExpression="SET #ttl = :ttl",
-            # An item that does not exist has no `run`, so the condition also requires that it
-            # exists.
+            # An item that does not exist has no `run`, so this condition is false for it. Otherwise
+            # the update would create a new item.
             ConditionExpression="run = :run",
             ExpressionAttributeNames={"#ttl": "ttl"},  # `ttl` is a reserved word of DynamoDB
             ExpressionAttributeValues={":ttl": {"N": str(effect.ttl)}, ":run": {"S": effect.run}},

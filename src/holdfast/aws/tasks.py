@@ -11,8 +11,9 @@ from holdfast.runtime.effects import RunTask, TaskPending, TaskResult
 
 TaskPerformer: TypeAlias = Callable[[RunTask], TaskResult]
 
-#: A function that finds tasks which run on Lambda functions of their own. For such a task it
-#: returns its run, which needs the performer of service calls; for another task None.
+#: A function that decides which tasks run on Lambda functions of their own. For such a task it
+#: returns the function that runs it, given the performer of service calls. For any other task it
+#: returns None.
 Elsewhere: TypeAlias = Callable[[RunTask], Callable[[TaskPerformer], TaskResult] | None]
 
 _OWN_CODE = frozenset({"task", "pure"})
@@ -50,7 +51,8 @@ class TaskRunner:
             call_service = self._services()
         except ServiceFault:
             if effect.is_poll:
-                return TaskPending()  # The job still runs, so a worker will poll it again
+                # The job still runs, so a worker will poll it again.
+                return TaskPending()
             raise
         return call_service(effect)
 

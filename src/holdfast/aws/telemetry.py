@@ -26,7 +26,7 @@ _CLOUDWATCH_UNITS: Final = {"Count": "Count", "Seconds": "Seconds", "Bytes": "By
 Write = Callable[[str], Any]
 
 
-#: The field of a log line for each label, in the order of `Labels`.
+#: The name that each label has in a log line, in the order of the fields of `Labels`.
 LABEL_FIELDS: Final = (
     *(resources.METRICS_WORKFLOW_DIMENSION, "StateMachine", "Task", "Error"),
     *("Wait", "Target", "Limit", "Action"),
@@ -49,7 +49,8 @@ class Metrics:
 
     def __call__(self, measure: Measure) -> None:
         is_count = measure.unit == "Count"
-        # The threads for the messages of a batch add measurements at the same time
+        # The messages of a batch have a thread each, and these threads add measurements at the same
+        # time.
         with self._lock:
             values = self._values.setdefault(measure.labels, {})
             value, _ = values.get(measure.name, (0.0, measure.unit))
@@ -98,7 +99,7 @@ def _directives(values: _Values) -> list[dict[str, Any]]:
     ]
 
 
-#: The environment variables of Powertools Logger that apply to all log lines of tasks.
+#: The environment variables of Powertools Logger that Holdfast applies to all log lines of tasks.
 _ENV_LEVEL: Final = "POWERTOOLS_LOG_LEVEL"
 _ENV_SERVICE: Final = "POWERTOOLS_SERVICE_NAME"
 

@@ -68,7 +68,8 @@ def failures_of(block: StatementBlock) -> Failures:
             anything = anything or found.anything
             raised |= found.raised
             expressions |= found.expressions
-        # The first inner block of a Try is its body, and the Try already has the body's errors.
+        # The first inner block of a Try is its body. Skip it, because the errors of a Try already
+        # contain those of its body.
         known = 1 if isinstance(statement, Try) else 0
         for inner in inner_blocks(statement)[known:]:
             pending += inner
@@ -240,7 +241,8 @@ def _has_exit(block: StatementBlock) -> bool:
                 if _has_exit(inner) or _has_exit(orelse):
                     return True
             case Finally(body=body):
-                # An error continues after its `finally`, so that way does not count as an exit.
+                # An error that ends the body continues after the `finally`, so it is not a way out
+                # of the loop.
                 if _has_exit(body):
                     return True
             case _:

@@ -63,7 +63,7 @@ from holdfast.asl.parsing.parse import definition_hash
 from holdfast.compiler.checks import ReportProblem, check, statements_of
 from holdfast.compiler.context import Environment, TypedQuery, Unit
 from holdfast.compiler.conversions import conversions_of
-from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, excerpt
 from holdfast.compiler.emit.assembler import resolved
 from holdfast.compiler.emit.emit import emit_block
 from holdfast.compiler.emit.states import MachineParts
@@ -103,19 +103,20 @@ class CompiledWorkflow:
     events: dict[str, str]
     answers: dict[str, str]
     sources: dict[str, JsonValue]
-    #: Pairs of steps of which the first waits for the second without need, because the target
-    #: cannot express the graph in another way.
+    #: Pairs of steps: the first waits for the second although the graph does not require it,
+    #: because the target has no other way to express the graph.
     false_waits: tuple[tuple[str, str], ...] = ()
-    #: The values that are secrets or contain one: `charge.token`, `flow.card`, `event paid`.
+    #: The names of values that are secrets or contain one, such as `charge.token`, `flow.card` and
+    #: `event paid`.
     secrets: tuple[str, ...] = ()
-    #: The author's hints for a migration: `renamed`, `tasks`, `assumed_done`.
+    #: The author's hints for a migration, by `renamed`, `tasks` and `assumed_done`.
     migration: dict[str, JsonValue] = field(default_factory=dict)
     #: The JSON forms of the variables; see `shapes.py`.
     shapes: dict[str, JsonValue] = field(default_factory=dict)
     #: The search attributes and their types.
     search: Mapping[str, str] = field(default_factory=dict)
     keyed: Keyed | None = None
-    #: The modules of the tasks that the module of the workflow does not define.
+    #: For each task that another module than the workflow's defines, that module.
     task_modules: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -171,7 +172,7 @@ def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[Co
     source = _source(module)
     compiled: list[CompiledWorkflow] = []
     refused: list[Diagnostic] = []
-    # A workflow may be assigned to two names of its module: compile it once.
+    # A module may have two names for one workflow, which must be compiled only once.
     found = {id(one): one for one in vars(module).values() if isinstance(one, Workflow)}
     for workflow in found.values():
         if workflow.function.__module__ == module.__name__:
@@ -249,8 +250,9 @@ def _secrets_of(graph: Dag) -> tuple[str, ...]:
 
 
 def _place(spot: Spot) -> JsonValue:
-    text = spot.line.strip()
-    return {"file": spot.file, "line": spot.span.line, "column": spot.span.column, "text": text}
+    text, _ = excerpt(spot.line, spot.span.column)
+    span = spot.span
+    return {"file": spot.file, "line": span.line, "column": span.column, "text": text.strip()}
 
 
 def _source(module: ModuleType) -> Source:
@@ -468,7 +470,7 @@ def _migration_of(
     unit: Unit, workflow: Workflow[..., Any], asl: dict[str, Any], machine: MachineParts
 ) -> dict[str, JsonValue]:
     hints = hints_of(workflow, asl, machine.names.origins, machine.renamed)
-    computed = conversions_of(workflow, unit.assigned)
+    computed = conversions_of(workflow, unit.assigned, unit.source.file)
     return {**hints, "computed": computed} if computed else hints
 
 

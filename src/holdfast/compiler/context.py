@@ -130,7 +130,8 @@ class Environment(NamedTuple):
 
     def with_entry(self, name: str, entry: NameEntry) -> Environment:
         entries = dict(self.entries)
-        entries.pop(name, None)  # Remove it first, so that the newest entry comes last
+        # Remove the name first, so that its new entry becomes the last one.
+        entries.pop(name, None)
         entries[name] = entry
         return Environment(entries, self._facts_without(name))
 
@@ -207,7 +208,8 @@ def join_environments(
     entries: dict[str, NameEntry] = {}
     for name, entry in left.entries.items():
         other = right.entries.get(name)
-        # Most entries are the same on both ways, because a statement changes few names.
+        # Skip the join for an entry that is the same on both ways. Most entries are, because a
+        # statement changes few names.
         is_known = entry is other or (before is not None and before.get(name) is other)
         joined = entry if is_known else _join_entries(entry, other)
         if joined is not None:
@@ -276,28 +278,28 @@ class Unit:
         self.workflow = workflow
         self.function: Callable[..., Any] = workflow.function
         self.diagnostics: list[Diagnostic] = []
-        #: Expressions that the code iterates over where the order of the items makes no difference:
-        #: only these may be sets.
+        #: The expressions over whose items the code iterates in any order. Only these may be sets,
+        #: because the order of a set's items is not defined.
         self.unordered: set[ast.expr] = set()
         self.made: dict[ast.expr, ast.Lambda] = {}
-        #: For each call of a local function its own copy of the function.
+        #: For each call of a local function, the copy of the function that was made for this call.
         self.copies: dict[ast.Call, ast.FunctionDef] = {}
-        #: For each conditional expression with steps in it the `if` that replaces it.
+        #: For each conditional expression that contains steps, the `if` statement that replaces it.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
-        #: For each change of an inner list the assignment that replaces it; None where another name
-        #: may refer to the list.
+        #: For each change of an inner list, the assignment that replaces the change. None when
+        #: another name may refer to the list, because the change is then refused.
         self.inner_changes: dict[ast.Expr, ast.Assign | None] = {}
-        #: For each expression that was examined: True when it contains a durable call.
+        #: For each examined expression, whether it contains a durable call.
         self.with_durable: dict[ast.expr, bool] = {}
         #: For each ASL variable, the type of every value that is assigned to it.
         self.assigned: dict[str, Type] = {}
-        #: File and line of each step that is missing because it, or one of its arguments, was
-        #: refused.
+        #: File and line of each step that is missing in the result, because the step or one of its
+        #: arguments was refused.
         self.lost_lines: set[tuple[str, int]] = set()
         self._scopes: dict[ast.AST, VariableScopeNames] = {}
-        #: For each scope the function whose body it belongs to.
+        #: For each scope, the function whose body it belongs to.
         self.functions: dict[VariableScopeNames, ast.FunctionDef] = {}
-        #: For each call the helper that it calls; None when it calls none.
+        #: For each call, the helper that it calls, or None when it calls no helper.
         self.helpers: dict[ast.Call, Helper | None] = {}
         #: Calls of helpers that return a list or dict to which no other name refers.
         self.fresh_calls: set[ast.Call] = set()
@@ -413,7 +415,8 @@ class Helper:
     sees: VariableScopeNames
     is_local: bool
     is_expression: bool
-    #: The body only computes, and always ends: it has no durable call, no `raise` and no `while`.
+    #: True when the body only computes and always ends, because it has no durable call, no `raise`
+    #: and no `while`.
     is_quiet: bool
 
     @property

@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast.errors import WorkflowError
 
-#: Every code of the compiler and its meaning; docs/reference/errors.md has an example of each.
+#: Every code of the compiler with its meaning. docs/reference/errors.md has an example of each.
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "HF000": "augmented assignment to something other than a name",
@@ -86,9 +86,28 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF184": "a value that cannot be the parameter of a service",
         "HF185": "an endpoint that is not https",
         "HF190": "a field that the result of a service does not have",
+        "HF191": "a request as a value",
         "HF187": "a secret for a task that runs outside of the engine",
     }
 )
+
+
+#: A refusal shows only a part of a line that is longer than this. A document of JSON may be a
+#: single line, which many refusals would show as a whole.
+_LINE_CHARACTERS_MAX: Final = 160
+#: The part of a long line begins this many characters before the place of the refusal.
+_BEFORE_CHARACTERS: Final = 40
+
+
+def excerpt(line: str, column: int) -> tuple[str, int]:
+    """Return the part of the line around the column, and the column in that part."""
+    if len(line) <= _LINE_CHARACTERS_MAX:
+        return line, column
+    begin = max(0, column - 1 - _BEFORE_CHARACTERS)
+    part = line[begin : begin + _LINE_CHARACTERS_MAX]
+    before = "…" if begin else ""
+    after = "…" if begin + _LINE_CHARACTERS_MAX < len(line) else ""
+    return f"{before}{part}{after}", column - begin + len(before)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -106,10 +125,13 @@ class Diagnostic:
 
     def render(self) -> str:
         margin = f"{self.line:5} | "
-        caret = " " * (len(margin) - 2) + "| " + " " * (self.column - 1) + "^" * self.width
+        text, column = excerpt(self.source_line, self.column)
+        is_whole = text == self.source_line
+        width = self.width if is_whole else min(self.width, len(text) - column + 1)
+        caret = " " * (len(margin) - 2) + "| " + " " * (column - 1) + "^" * width
         lines = [
             f"{self.file}:{self.line}:{self.column}: error[{self.code}]: {self.message}",
-            f"{margin}{self.source_line}".rstrip(),
+            f"{margin}{text}".rstrip(),
             caret,
         ]
         if self.help:

@@ -36,9 +36,9 @@ from holdfast.compiler.types.types import (
     without_none,
 )
 
-#: A function that reports a refusal: code, message, help.
+#: A function that reports a refusal. Its arguments are the code, the message and the help.
 Refuse: TypeAlias = Callable[[str, str, str], None]
-#: The attributes with which an execution begins: name, type and value of each.
+#: The name, the type and the value of each attribute that an execution has from its beginning.
 Noted: TypeAlias = tuple[tuple[str, AttributeKind, TypedQuery], ...]
 
 

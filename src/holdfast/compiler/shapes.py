@@ -33,7 +33,7 @@ from holdfast.compiler.types.types import (
     describe,
 )
 
-#: With more texts than this, the form is just any text.
+#: A type that allows more different texts than this is described as any text.
 _TEXTS_MAX: Final = 50
 
 
@@ -68,7 +68,8 @@ class _Models:
             case ListOf(element):
                 return {"list": self.shape(element)}
             case SetOf():
-                return describe(type_)  # its members are simple
+                # The members of a set are of simple types, so a short description is exact.
+                return describe(type_)
             case DictOf(value):
                 return {"dict": self.shape(value)}
             case TupleOf(elements):
@@ -90,7 +91,8 @@ class _Models:
             number += 1
             name = f"{model.__qualname__} ({number})"
         self._names[model] = name
-        # Reserve the name before its fields are read: one of them may be the model itself
+        # Reserve the name before the fields are read. A field may have the model itself as its
+        # type, and the reading would otherwise never end.
         self.fields[name] = {}
         self.fields[name] = {field: self.shape(one.type) for field, one in fields_of(model).items()}
         return name

@@ -73,7 +73,8 @@ class Source:
         rows = [row.encode() for row in self.lines[line - 1 : end_line]]
         rows[-1] = rows[-1][:end]
         rows[0] = rows[0][start:]
-        # Remove a comment between the lines of one expression: it is not part of the expression.
+        # Remove a comment that stands between the lines of one expression, because it is not part
+        # of the expression.
         parts = [row.decode() for row in rows]
         parts = [part.split(" #", 1)[0] for part in parts[:-1]] + parts[-1:]
         joined = " ".join(" ".join(parts).split())
@@ -89,7 +90,7 @@ def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
-#: Return the line and column of a node's beginning and of its end, as `ast` counts them.
+#: Returns the line and column of the beginning and of the end of a node, as `ast` counts them.
 _place: Callable[[ast.AST], tuple[int, int, int, int]] = operator.attrgetter(
     "lineno", "col_offset", "end_lineno", "end_col_offset"
 )

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-#: A variable with one of these names would hide the JSONata function in every expression.
+#: A variable with one of these names would hide the JSONata function of that name in every
+#: expression.
 _JSONATA_NAMES: Final = frozenset(
     """
     abs append assert average base64decode base64encode boolean ceil clone contains count
@@ -20,7 +21,8 @@ _JSONATA_NAMES: Final = frozenset(
 )
 
 
-#: ASL allows a variable 80 characters. This leaves room for a number after the name.
+#: ASL allows 80 characters for the name of a variable. The rest is for a number that makes the name
+#: unique.
 _STEM_CHARACTERS_MAX: Final = 72
 
 
@@ -57,8 +59,8 @@ class VariableScopeNames:
         self.parent = parent
         self.is_inlined = is_inlined
         self.sees = parent if sees is None else sees
-        #: The names that Python treats as local here, whether they are assigned yet or not, in
-        #: source order.
+        #: The names that Python treats as local to this scope, in source order. A name is local
+        #: even before its first assignment.
         self.local_names = dict.fromkeys(local_names)
         self.children: list[VariableScopeNames] = []
         self.given: dict[object, str] = {}

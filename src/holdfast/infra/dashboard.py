@@ -3,7 +3,7 @@
 Is work flowing?                       starts and ends, ends by workflow, queues
 What waits, for what, and how long?    lags, the oldest waits, open executions by workflow and wait
 What fails, and with which error?      failures and retries by workflow, task and error
-Which limit binds?                     waits at limits, throttles of the functions
+Which limit binds?                     waits at limits and for pools, throttles of the functions
 What does it cost today?               an estimate, durable steps
 What did people and crashes change?    operator actions, lost workers, dead letters
 """
@@ -74,6 +74,7 @@ class Dashboard(Construct):
             "Which limit binds?",
             self._limits(),
             self._work_log("Waits at limits", log_queries.LIMITS),
+            self._sweep_log("Pools: waiting tasks and workers", log_queries.POOLS),
             self._throttles(),
         )
         self._row("What does it cost today?", self._cost_today(), self._cost(), self._steps())
@@ -222,7 +223,7 @@ class Dashboard(Construct):
             ],
         )
 
-    # -- their parts -------------------------------------------------------------------------------
+    # -- parts of the widgets ----------------------------------------------------------------------
 
     def _metric(self, name: str, statistic: str) -> cloudwatch.Metric:
         return engine_metric(self._name, name, statistic)

@@ -56,6 +56,15 @@ LIMITS: Final = _query(
     by="Limit, Flow",
     order="LongestSeconds",
 )
+POOLS: Final = _query(
+    f"ispresent({resources.METRIC_POOL_WAITING})",
+    "Target as Pool",
+    stats=f"max({resources.METRIC_POOL_WAITING}) as Waiting, "
+    f"min({resources.METRIC_POOL_WORKERS}) as Workers, "
+    f"max({resources.METRIC_POOL_OLDEST}) as LongestSeconds",
+    by="bin(5m) as At, Pool",
+    order="At desc, Waiting",
+)
 LAGS: Final = _query(
     f"ispresent({resources.METRIC_SCHEDULER_LAG}) or ispresent({resources.METRIC_TIMER_LAG})",
     _FLOW,

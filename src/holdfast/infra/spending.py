@@ -8,6 +8,9 @@ math expressions"). So it counts only the parts that grow with the load:
     DynamoDB    read and write units of both tables, write units of the list
     SQS         what Work and Starts deliver: the requests of a message, and the worker's invocation
 
+That is ten metrics. The dashboard has no such bound and adds the functions of task groups: their
+duration times memory, and their calls.
+
 It does not include S3, the event bus, the API's requests and logs, nor the cost of an idle stack.
 The prices are list prices of us-east-1.
 """
@@ -15,7 +18,7 @@ The prices are list prices of us-east-1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from aws_cdk import Duration
@@ -29,7 +32,7 @@ from holdfast.cost import PRICES, SQS_REQUESTS_PER_DELIVERY
 
 from .settings import Settings
 
-#: aws.amazon.com/lambda/pricing: a GB-second on x86 against arm64.
+#: The price of a GB-second on x86 relative to arm64 (aws.amazon.com/lambda/pricing).
 _X86_FACTOR: Final = 16.6667 / 13.3334
 _USD_PER_MILLION: Final = {(price.service, price.what): price.usd_per_million for price in PRICES}
 _Term = tuple[float, cloudwatch.Metric]
@@ -37,20 +40,23 @@ _Term = tuple[float, cloudwatch.Metric]
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """The resources of a stack whose use is billed. `functions` and `queues` are by name."""
+    """The resources of a stack whose use is billed. `functions`, `queues` and `groups`, the
+    functions of task groups, are by name.
+    """
 
     settings: Settings
     functions: Mapping[str, lambda_.IFunction]
     executions: dynamodb.ITable
     inbox: dynamodb.ITable
     queues: Mapping[str, sqs.IQueue]
+    groups: Mapping[str, lambda_.IFunction] = field(default_factory=dict)
 
 
 def spending(billed: Billed, period: Duration) -> cloudwatch.MathExpression:
     """Return the cost of each period in dollars."""
     terms = [*_lambda(billed, period), *_tables(billed, period), *_queues(billed, period)]
     names = [f"m{number}" for number in range(len(terms))]
-    # Metric math has no notation for exponents, so the terms are in millionths of a dollar.
+    # Compute in millionths of a dollar, because metric math has no notation for exponents.
     sum_of_terms = " + ".join(
         f"FILL({name},0)*{usd * 1e6:.6f}" for name, (usd, _) in zip(names, terms, strict=True)
     )
@@ -70,9 +76,13 @@ def _lambda(billed: Billed, period: Duration) -> Iterator[_Term]:
     usd = _usd("Lambda", "GB-seconds")
     if billed.settings.architecture == "x86_64":
         usd *= _X86_FACTOR
-    for name, function in billed.functions.items():
+    total = cloudwatch.Stats.SUM
+    for name, function in {**billed.functions, **billed.groups}.items():
         usd_per_ms = usd * billed.settings.functions[name].memory_mb / 1_024 / 1_000
-        yield usd_per_ms, function.metric_duration(period=period, statistic=cloudwatch.Stats.SUM)
+        yield usd_per_ms, function.metric_duration(period=period, statistic=total)
+    for function in billed.groups.values():
+        calls = function.metric_invocations(period=period, statistic=total)
+        yield _usd("Lambda", "requests"), calls
 
 
 def _tables(billed: Billed, period: Duration) -> Iterator[_Term]:

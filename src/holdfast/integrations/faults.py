@@ -2,7 +2,7 @@
 
 aws-sdk, as in version 2 of the Java SDK:
     DynamoDb.ConditionalCheckFailedException, or DynamoDb.DynamoDbException
-    message (Service: DynamoDb, Status Code: 400, Request ID: x)
+    message (Service: DynamoDb, Status Code: 400, Request ID: x) (SDK Attempt Count: 1)
 optimised, as in version 1:
     DynamoDB.ConditionalCheckFailedException, or DynamoDB.AmazonDynamoDBException
     message (Service: AmazonDynamoDBv2; Status Code: 400; Error Code: x; Request ID: y; Proxy: null)
@@ -18,6 +18,16 @@ from typing import Any, Final
 from holdfast.integrations.problems import Refusal
 from holdfast.runtime.effects import TaskFailed
 from holdfast.service_names import class_name, exception_name
+
+#: The number of attempts, which the Java SDK appends to messages from version 2.30 on. Step
+#: Functions tries once.
+_ATTEMPTS: Final = "(SDK Attempt Count: 1)"
+#: The error names for responses without a body, by action and HTTP status. They are those of the
+#: Java SDK for S3's responses to HEAD requests.
+_BODILESS: Final = {
+    ("HeadObject", 404): "NoSuchKey",
+    ("HeadBucket", 404): "NoSuchBucket",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +45,8 @@ class Dialect:
         return f"{self.prefix}.{self.service.removesuffix('v2')}Exception"
 
 
-#: The names of services in errors, by the first word of a Resource. Sources: AWS docs, names of
-#: clients in the Java SDK, recordings.
+#: The names of services in errors, by the first word of a Resource. The sources are AWS docs, the
+#: names of clients in the Java SDK, and recordings.
 DIALECTS: Final = {
     "athena": Dialect("Athena", "AmazonAthena"),
     "batch": Dialect("Batch", "AWSBatch"),
@@ -64,10 +74,18 @@ def refusal_of(error: Any) -> Refusal:
     said = error.response.get("Error", {})
     metadata = error.response.get("ResponseMetadata", {})
     headers = metadata.get("HTTPHeaders", {})
+    status = metadata.get("HTTPStatusCode", 400)
+    code = str(said.get("Code", "Unknown"))
+    message = said.get("Message") or said.get("message") or "null"
+    if code == str(status):
+        # The response has no body. botocore then uses the status as the code, and the reason phrase
+        # of the status as the message.
+        code = _BODILESS.get((error.operation_name, status), code)
+        message = "null"
     return Refusal(
-        code=str(said.get("Code", "Unknown")),
-        message=said.get("Message") or said.get("message") or "null",
-        status=metadata.get("HTTPStatusCode", 400),
+        code=code,
+        message=message,
+        status=status,
         request_id=metadata.get("RequestId", "null"),
         extended_request_id=metadata.get("HostId") or headers.get("x-amz-id-2"),
         shape_code=said.get("QueryErrorCode"),
@@ -90,17 +108,19 @@ def sdk_failure(refusal: Refusal, model: Any) -> TaskFailed:
     shape = _find_shape(model, refusal.shape_code or refusal.code)
     name = f"{service}Exception" if shape is None else exception_name(shape)
     details = f"Service: {service}, Status Code: {refusal.status}, Request ID: {refusal.request_id}"
-    # Only S3 has two ids for a request, and Java writes the second one even when it is null.
+    # Only S3 has two ids for a request. Java writes the second one even when it is null.
     if refusal.extended_request_id or service == "S3":
         details += f", Extended Request ID: {refusal.extended_request_id or 'null'}"
-    return TaskFailed(f"{service}.{name}", f"{refusal.message} ({details})")
+    cause = f"{refusal.message} ({details}) {_ATTEMPTS}"
+    return TaskFailed(f"{service}.{name}", cause)
 
 
-def unreachable(prefix: str, error: Exception) -> TaskFailed:
+def unreachable(prefix: str, error: Exception, *, is_sdk: bool) -> TaskFailed:
     """Return the error of the Java SDK for a call without a response: no route, no credentials, a
     broken connection.
     """
-    return TaskFailed(f"{prefix}.SdkClientException", f"Unable to execute HTTP request: {error}")
+    cause = f"Unable to execute HTTP request: {error}"
+    return TaskFailed(f"{prefix}.SdkClientException", f"{cause} {_ATTEMPTS}" if is_sdk else cause)
 
 
 def _suffixed(shape: str) -> str:

@@ -1,8 +1,12 @@
 """Converts parameters to requests and responses to results, by botocore's model of the action.
 
-Values are those of JSON; the rest depends on the integration (`Style`). A text parameter may be
-given as JSON and is then written as text (as recordings show for `Input` of `sfn:startExecution`
-and `Body` of `s3:putObject`), but not in every integration.
+Values are those of JSON; the rest depends on the integration (`Style`).
+
+* A text parameter may be given as JSON and is then written as text (as recordings show for `Input`
+  of `sfn:startExecution`), but not in every integration.
+* The body of a streaming request is the JSON text of its value, as recordings show for `Body` of
+  `s3:putObject`: a text is written with its quotation marks. Other bytes are the text itself.
+* A member with botocore's trait "jsonvalue" is a text in the Java SDK, and a value in botocore.
 """
 
 from __future__ import annotations
@@ -35,15 +39,18 @@ class Style:
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
 _WHOLE: Final = frozenset({"integer", "long"})
-#: At most this much of a stream is read: enough to find out that it is too large for a state.
+#: At most this much of a stream is read. That is enough to find out that it is too large for a
+#: state.
 STREAM_BYTES_MAX: Final = 1_048_576
 TEXT_CONTENT_TYPE: Final = "text/plain; charset=UTF-8"
 
 
 def to_text(value: Any) -> str:
     """Return a text unchanged, and any other value as compact JSON."""
-    if isinstance(value, str):
-        return value
+    return value if isinstance(value, str) else _json_text(value)
+
+
+def _json_text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -63,18 +70,11 @@ def with_content_type(operation: Any, request: dict[str, Any]) -> dict[str, Any]
     """Return the request with a content type for a stream that is sent as text, unless the
     definition has one (as recordings show).
     """
-    is_stream = _streamed(operation) in request
     members = operation.input_shape.members if operation.input_shape is not None else {}
-    if not is_stream or "ContentType" not in members:
+    streams = (name for name in request if members[name].serialization.get("streaming"))
+    if "ContentType" not in members or next(streams, None) is None:
         return request
     return {"ContentType": TEXT_CONTENT_TYPE, **request}
-
-
-def _streamed(operation: Any) -> str | None:
-    shape = operation.input_shape
-    if shape is None or not operation.has_streaming_input:
-        return None
-    return str(shape.serialization["payload"])
 
 
 def _structure_in(shape: Any, value: Mapping[str, Any], style: Style) -> dict[str, Any]:
@@ -113,15 +113,39 @@ def _value_in(shape: Any, value: Any, style: Style, field: str) -> Any:
             parts = _require(value, list, "an ARRAY", field)
             return [_value_in(shape.member, part, style, field) for part in parts]
         case "blob":
-            return to_text(value).encode()
+            is_stream = shape.serialization.get("streaming")
+            return (_json_text(value) if is_stream else to_text(value)).encode()
         case "boolean":
             return _truth(value, field)
         case _ if kind in _NUMBERS:
             return _number(value, field, is_whole=kind in _WHOLE)
         case "timestamp":
-            return value
+            return _time(value, field)
+        case _ if shape.serialization.get("jsonvalue"):
+            return _json_value(value, field)
         case _:
             return _text_in(value, style, field)
+
+
+def _json_value(value: Any, field: str) -> Any:
+    """Return the value of a member that botocore writes as JSON itself."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise Unusable(f"The value for the field '{field}' must be a valid JSON text") from None
+
+
+def _time(value: Any, field: str) -> datetime:
+    """Return the time of a text in ISO 8601 or of a number of seconds since 1970."""
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return datetime.fromtimestamp(value, UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise Unusable(f"The value for the field '{field}' must be an ISO 8601 time") from None
 
 
 def _text_in(value: Any, style: Style, field: str) -> str:
@@ -188,6 +212,8 @@ def _value_out(shape: Any, value: Any, style: Style) -> Any:
             return blob_text(value)
         case "timestamp":
             return style.date(_moment(value))
+        case _ if shape.serialization.get("jsonvalue"):
+            return to_text(value)
         case _:
             return value
 

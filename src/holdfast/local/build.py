@@ -111,7 +111,8 @@ def require_schedules(registry: Registry) -> None:
         data = {**schedule.input, **({schedule.time_as: iso_time(0)} if schedule.time_as else {})}
         normal = workflow.normalise_input(data, Seals(LocalVault(), "default", may_open=False))
         if hidden(normal) != normal:
-            # The stored schedule would contain it in clear text, as the code does.
+            # Refuse the secret. The stored schedule would contain it in clear text, as the code
+            # does.
             raise WorkflowError(
                 "HF082",
                 f"the schedule of {name} gives a secret",

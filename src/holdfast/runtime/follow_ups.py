@@ -11,6 +11,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
 from holdfast.asl.program import Program
+from holdfast.asl.resources import POOL
 from holdfast.core import facts
 from holdfast.core.commands import (
     Command,
@@ -122,15 +123,20 @@ def withdraw(
     that stays costs one unnecessary wake.
     """
     assert log.state is not None
+    # Compare the keys of the rows. A pause with frozen timers moves the deadline of a question,
+    # which is still the same question: its row keeps its key, and says which person has claimed it
+    # or was given it.
+    run = log.run
+    open_keys = {questions.own_key(run, one) for one in now if isinstance(one, OpenQuestion)}
     for command in before:
-        if isinstance(command, OpenQuestion) and command not in now:
-            yield from questions.close_row(log.tenant, log.run, command)
+        if isinstance(command, OpenQuestion) and questions.own_key(run, command) not in open_keys:
+            yield from questions.close_row(log.tenant, run, command)
         if isinstance(command, JoinQueue) and command not in now:
             frame = log.state.frame_of(command.entry)
             waiting = None if frame is None else frame.waiting
             was_let_in = isinstance(waiting, Attempt) and waiting.claim is not None
             if not was_let_in:
-                yield from dispense.leave(log.run, command)
+                yield from dispense.leave(run, command)
 
 
 def register_uses(log: Log, found: Iterable[Fact], now_ms: int) -> Generator[Effect, Any, None]:
@@ -164,8 +170,8 @@ def _read_answer(log: Log, entry: int) -> inbox.FactsResult:
 
 
 def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
-    """Add the task to the list of its activity. The item is the same each time, so that two pollers
-    cannot take the task.
+    """Add the task to the list of its activity or pool. The item is the same each time, so that two
+    pollers cannot take the task.
     """
     awaiting = _awaiting_of(log, entry)
     ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
@@ -173,7 +179,7 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
     yield Put(
         tables.MAIL,
         {
-            "pk": keys.activity_tasks(log.tenant, awaiting.target.rpartition(":")[2]),
+            **_offered_to(log, awaiting),
             "sk": keys.activity_task(awaiting.since_ms, log.run, entry, attempt),
             FORMAT_FIELD: FORMAT,
             "run": log.run,
@@ -182,6 +188,18 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
             "ttl": ends_ms // 1_000 + 86_400,
         },
     )
+
+
+def _offered_to(log: Log, awaiting: Awaiting) -> dict[str, str]:
+    """Return the partition of the list. The row of a pool has the names of task and workflow, so
+    that a worker passes over the tasks that it must not take without a read of their logs.
+    """
+    assert log.state is not None
+    _, is_of_pool, pool = awaiting.target.partition(POOL)
+    if not is_of_pool:
+        return {"pk": keys.activity_tasks(log.tenant, awaiting.target.rpartition(":")[2])}
+    partition = keys.pool_tasks(log.tenant, pool)
+    return {"pk": partition, "task": awaiting.text("task"), "workflow": log.state.workflow}
 
 
 def _awaiting_of(log: Log, entry: int) -> Awaiting:
@@ -240,7 +258,7 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
     return min(delay_until(overdue_ms, now_ms), SQS_DELAY_SECONDS_MAX)
 
 
-# -- the list and the end --------------------------------------------------------------------------
+# -- the list, and the end of an execution ---------------------------------------------------------
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:

@@ -142,9 +142,16 @@ def read_result(message: Any, task: str) -> OwnResult:
             raise _unreadable(what, type(message).__name__)
 
 
+def ended_without_result(error: str, cause: str) -> TaskFailed:
+    """Return the failure of an attempt whose process gave no result. The cause may have a text of
+    that process.
+    """
+    return TaskFailed(error, _text(cause, CAUSE_CHARACTERS_MAX))
+
+
 def timed_out(cause: str) -> TaskFailed:
     """Return the result of an attempt whose process ended by a time-out of its own."""
-    return TaskFailed(error_names.TIMEOUT, _text(cause, CAUSE_CHARACTERS_MAX))
+    return ended_without_result(error_names.TIMEOUT, cause)
 
 
 def _require_format(message: Any, what: str) -> None:

@@ -26,7 +26,16 @@ from holdfast.core.commands import OpenQuestion
 from holdfast.core.decision import iso_time
 from holdfast.core.state import Execution
 from holdfast.limits import EVENT_RETENTION_SECONDS, QUESTION_RETENTION_SECONDS
-from holdfast.runtime.effects import Delete, Effect, Get, Item, NoResult, PutIfAbsent
+from holdfast.runtime.effects import (
+    Condition,
+    Delete,
+    Effect,
+    Get,
+    Item,
+    NoResult,
+    PutIfAbsent,
+    Update,
+)
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
@@ -69,13 +78,26 @@ def question_id(run: str, entry: int, attempt: int) -> str:
 
 
 def open_row(tenant: str, state: Execution, command: OpenQuestion, now_ms: int) -> NoResult:
-    """Put the row, unless it exists: a row that was claimed or delegated stays unchanged.
+    """Put the row, unless it exists. The row of a question that was claimed or delegated stays, and
+    gets the deadline that a pause with frozen timers has moved.
 
     A question without a deadline may be open for years, so its row has a long lifetime.
     """
     ends_ms = command.due_ms or now_ms + 1_000 * QUESTION_RETENTION_SECONDS
     ttl = ends_ms // 1_000 + EVENT_RETENTION_SECONDS
-    yield PutIfAbsent(tables.MAIL, {**item_of(tenant, state, command), "ttl": ttl})
+    found = yield PutIfAbsent(tables.MAIL, {**item_of(tenant, state, command), "ttl": ttl})
+    if found is not None and command.due_ms is not None and found.get("due") != command.due_ms:
+        assignee = question_from(found).delegated_to
+        pointers = [pointer_of(found, assignee)] if assignee else []
+        for row in (found, *pointers):
+            yield _moved(row, command.due_ms, ttl)
+
+
+def _moved(row: Item, due_ms: int, ttl: int) -> Update:
+    """Return an update that creates no row: an answer may just have deleted it."""
+    there = (Condition("pk", "present"),)
+    put = {"due": due_ms, "ttl": ttl}
+    return Update(tables.MAIL, str(row["pk"]), str(row["sk"]), put=put, where=there)
 
 
 def has_row(tenant: str, run: str, command: OpenQuestion) -> Generator[Effect, Any, bool]:

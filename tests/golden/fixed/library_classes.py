@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast import pure, task, workflow
-from tests.golden.shop import CardDeclined, notify
+from tests.golden.shop import CardDeclined
 
 
 @task
@@ -40,19 +40,11 @@ def tried(order_id: str) -> str:
 
 
 @pure
-def is_so(x: datetime, closes: datetime) -> bool:
-    return x < closes
-
-
-@pure
 def value_of(x: datetime, closes: datetime) -> timedelta:
     return closes - x
 
 
 @workflow
 def timed(closes: datetime) -> None:
-    x = now()
-    if is_so(x, closes):
-        notify("a", "open")
     x = now()
     left = value_of(x, closes)

@@ -12,7 +12,7 @@ def titled(names: list[str]) -> list[str]:
 
 
 @workflow
-def flow(order: Order, n: int, d: dict[str, int], names: list[str], flag: bool) -> None:
+def flow(order: Order, n: int, d: dict[str, int], names: list[str], flag: bool, marks: tuple[int, ...]) -> None:
     a = sorted(order.lines, key=lambda line: line.sku)
     rows = [(d[line.sku], line.sku) for line in order.lines]
     b = sorted(rows, key=lambda row: row[0])
@@ -31,3 +31,5 @@ def flow(order: Order, n: int, d: dict[str, int], names: list[str], flag: bool) 
     p = list(reversed(names))
     q = min(names)
     r = len({line.sku for line in order.lines})
+    s = sorted(sorted(set(names)), key=len)
+    t = len({(n,), marks})

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from holdfast import (minutes, pure, sleep, sleep_until, task, workflow)
+from holdfast import (days, minutes, pure, sleep, sleep_until, task, workflow)
 from tests.golden.shop import notify
 
 EPOCH = datetime(2020, 1, 1)
-
-
-@pure
-def is_early(at: datetime) -> bool:
-    return at < EPOCH
-
-
-@pure
-def later(at: datetime) -> datetime:
-    return at + minutes(5)
+CLOSING = datetime(2020, 1, 1, tzinfo=timezone.utc)
 
 
 @task
@@ -31,11 +22,6 @@ def new_key() -> UUID:
 
 @task
 def tell(text: datetime) -> None: ...
-
-
-@pure
-def is_so(at: datetime) -> bool:
-    return at == EPOCH
 
 
 @pure
@@ -49,13 +35,13 @@ def text_of(at: datetime) -> str:
 
 
 @pure
-def isoformat_of(at: datetime) -> Any:
-    return at.isoformat()
+def microsecond_of(at: datetime) -> int:
+    return at.microsecond
 
 
 @pure
-def value_of_2(due: date, grace: timedelta) -> Any:
-    return due + grace
+def isoformat_of(at: datetime) -> Any:
+    return at.isoformat()
 
 
 @pure
@@ -80,17 +66,18 @@ def value_of_3(grace: timedelta) -> Any:
 
 @workflow
 def flow(at: datetime, due: date, key: UUID, path: Path, grace: timedelta, text: str) -> list[float]:
-    is_so(at)
     value_of(at)
     text_of(at)
     isoformat_of(at)
-    value_of_2(due, grace)
     uuid_of(text)
     is_so_2(key, text)
     text_of_2(grace)
     value_of_3(grace)
-    a = is_early(at)
-    c = later(at)
+    a = due < at.date()
+    b = due == at.date()
+    c = CLOSING + minutes(5)
+    h = microsecond_of(at)
+    i = due + days(5)
     j = new_key()
     l = key == j
     waits = [minutes(5)]

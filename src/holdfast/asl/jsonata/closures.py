@@ -104,8 +104,8 @@ class _Compiler:
         self._bound, self._lambdas = names_bound_in(tree)
         if self._bound & functions:
             raise UnsupportedNode("a variable named as a function")
-        # For each block around the node: True when it binds a variable. The outermost scope always
-        # exists.
+        # For each block around the node, whether it binds a variable. The outermost scope is always
+        # there.
         self._binds = [True]
         self._sizes: dict[Any, int] = {}
 
@@ -172,7 +172,9 @@ class _Compiler:
         if name == "":
             return nodes.the_context
         if name in self._lambdas:
-            raise UnsupportedNode(name)  # A built-in function as a value
+            # The expression uses a built-in function as a value, which only jsonata-python
+            # supports.
+            raise UnsupportedNode(name)
         if name in self._bound:
             return nodes.local_variable(name)
         if name in self._functions:
@@ -212,7 +214,8 @@ class _Compiler:
 
         def first(frame: VariableScope, context: Any) -> Any:
             if type(context) is list:
-                raise Declined  # jsonata-python then evaluates the step with each item
+                # jsonata-python evaluates this step with each item of the list.
+                raise Declined
             return node(frame, context)
 
         return first
@@ -228,8 +231,8 @@ class _Compiler:
         def first(frame: VariableScope, context: Any) -> Any:
             items = node(frame, context)
             if not items:
-                # Decline, so that the library runs: it returns this empty array itself, not an
-                # empty sequence
+                # Leave this case to jsonata-python. Its result is this empty array, and the
+                # closures would return an empty sequence.
                 raise Declined
             return items
 
@@ -273,8 +276,8 @@ class _Compiler:
                 raise UnsupportedNode(expr.value)
 
     def _array(self, expressions: list[Any]) -> CompiledNode:
-        # JSONata flattens an item of `[…]` that is an array, except an item that is itself written
-        # as `[…]`.
+        # JSONata flattens an item of `[…]` whose value is an array, unless the item is itself
+        # written as `[…]`.
         items = tuple((self.node(item), is_array(item)) for item in expressions)
 
         def node(frame: VariableScope, context: Any) -> Any:
@@ -413,8 +416,8 @@ class _Compiler:
 
 
 _Method = Callable[[_Compiler, Any], CompiledNode]
-# For each kind of node: its attributes besides type, value and predicate, and the method that
-# compiles it.
+# For each kind of node, the method that compiles it, and the attributes that the method handles.
+# Type, value and predicate are handled for every kind.
 _METHODS: Final[dict[str, tuple[tuple[str, ...], _Method]]] = {
     "string": ((), _Compiler.literal),
     "number": ((), _Compiler.literal),

@@ -13,15 +13,17 @@ from typing import Any, Final
 
 from holdfast.asl.jsonata.values import character_count, node_count
 
-#: Only lists and texts of this size or more are charged by their size; the charge of a step covers
-#: shorter ones.
+#: A list or text of this size or more is charged by its size. The charge of a step covers shorter
+#: ones.
 BULK_MIN: Final = 64
-#: Reading this many characters of a text costs one item.
+#: A text of this many characters costs as much to read as one item.
 CHARACTERS_PER_ITEM: Final = 64
 ITEMS_PER_CALL: Final = 4  # the cost of one call of a built-in function by a closure
 _COMPARED_PER_ITEM: Final = 512  # comparing this many characters of two equal texts costs one item
 _TRIED_PER_ITEM: Final = 2_048  # this many comparisons in a search of text cost one item
-# In a longer text, CPython searches for a longer part in linear time (its two-way search).
+# In a text longer than the first number, CPython searches for a part longer than the second one in
+# linear time (its two-way search). Otherwise it may compare the part at every place, and the search
+# costs more.
 _SEARCHED_BY_PLACES_MAX: Final = 2_500
 _PART_MAX: Final = 100
 _ITEMS_PER_PAIR: Final = 3  # the cost of comparing two values in lists or objects
@@ -29,7 +31,7 @@ _ITEMS_PER_COPY: Final = 4  # the cost of copying one value in a list or an obje
 ITEMS_PER_NODE: Final = 3  # the cost of writing a number, or a value in a list or an object
 _ITEMS_PER_KEY: Final = 6  # the cost of a key that compares a value with others
 _PARSED_PER_ITEM: Final = 16
-# the cost of reading one character with a picture (a format of numbers or times)
+# The cost of reading one character with a picture, which is a format of numbers or times.
 _READ_BY_A_PICTURE: Final = 10
 _DIGITS_CUBED_PER_ITEM: Final = 100
 _WRITTEN_PER_ITEM: Final = 8  # writing this many characters of JSON costs one item
@@ -126,7 +128,9 @@ class Cost:
     creates; 0: nothing.
     """
 
-    call: int = 8  # because a call from another function does not count as a step
+    # The cost of one call. A call from another built-in function does not count as a step, so it
+    # must be charged here.
+    call: int = 8
     times: int = 1
 
 

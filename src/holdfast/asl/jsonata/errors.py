@@ -20,7 +20,7 @@ _ITEM_TYPES: Final = {
 }
 _CODE: Final = re.compile(r"[DSTU]\d{4}")
 _PLACE: Final = re.compile(r"(\{{2,3})\w+\}{2,3}")
-# Messages of the library that have no code, or the code of another mistake.
+# Messages of the library that have no code or a wrong one, and the code that each should have.
 _SENTENCES: Final = {
     "both integer and fractional parts are empty": "D3085",
     "invalid grouping in picture argument": "D3086",
@@ -73,12 +73,13 @@ def _code_of_sentence(sentence: str) -> str | None:
 def _translate_library_error(error: JException) -> JsonataError:
     code = str(error.error)
     if code == "Unexpected" and isinstance(error.__context__, Exception):
-        # The library's `and` and `or` replace the error of their right side by this one, whose
-        # context it is
+        # The library's `and` and `or` replace the error of their right side by this one. The
+        # original error is its context.
         return translate(error.__context__)
     position = error.location if isinstance(error.location, int) and error.location >= 0 else None
     if code == "S0301" and error.current is not None:
-        code = "S0103"  # An unknown escape, which the library reports as an empty regex
+        # The expression has an unknown escape, which the library reports as an empty regex.
+        code = "S0103"
     if _CODE.fullmatch(code):
         arguments = (error.current, error.expected, _ITEM_TYPES.get(error.extra, error.extra))
         return JsonataError(code, _message(code, arguments), position)

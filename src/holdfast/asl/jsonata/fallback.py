@@ -27,18 +27,19 @@ from holdfast.asl.jsonata.regex import CompiledRegex, compile_regex, match_objec
 from holdfast.asl.jsonata.runtime import EvaluationRun
 from holdfast.asl.jsonata.values import EvaluationMoment, StrictJson, Undefined, budget_error
 
-# For each item of a group the library copies half of the others; a hundred copies cost one item of
-# the budget.
+# For each item of a group the library copies, on average, half of the other items. This many copies
+# cost one item of the budget.
 _COPIED_PER_ITEM: Final = 200
-# The library tries every combination of present and absent optional parameters, so many would take
-# too long.
+# The library tries every combination of present and absent optional parameters. With more
+# parameters than this the evaluation would take too long.
 _OPTIONAL_PARAMETERS_MAX: Final = 12
 _ITEMS_PER_ROW: Final = 20  # the cost of one row of a join (`@$x`), which is a separate dict
 
 _SURROGATES: Final = re.compile(
     r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE
 )
-# Operators that the library parses in quadratic time, and how many of them are allowed.
+# The operators that the library parses in quadratic time, and how many of each an expression may
+# have.
 _CHAINED_MAX: Final = {re.compile("~>"): 4_000, re.compile(r"%\s*\."): 1_500}
 _PARSER: Final = Parser()
 _PARSER_LOCK: Final = threading.Lock()
@@ -52,8 +53,8 @@ def parse(text: str) -> Any:
         if len(chained.findall(text)) > most:
             raise budget_error(f"has more than {most:,} of {chained.pattern}")
     with _PARSER_LOCK:
-        # The parser is reused, because creating one takes longer than parsing most expressions.
-        # Reset what it keeps from the expression before.
+        # All expressions share one parser, because creating a parser takes longer than parsing most
+        # expressions. So reset the data of the expression before.
         _PARSER.errors = []
         _PARSER.ancestry = []
         _PARSER.ancestor_label = 0
@@ -81,7 +82,8 @@ def evaluate(tree: Any, run: EvaluationRun, moment: EvaluationMoment) -> StrictJ
     """
     evaluator = _Evaluator(run, moment)
     before = getattr(Jsonata.CURRENT, "jsonata", None)
-    Jsonata.CURRENT.jsonata = evaluator  # The library's functions read their evaluator here
+    # The functions of the library read their evaluator here.
+    Jsonata.CURRENT.jsonata = evaluator
     try:
         return exported(evaluator.run(tree, run.bindings))
     except Exception as error:  # noqa: BLE001  # the library leaks whatever Python raises
@@ -104,8 +106,8 @@ class _Bindings(Jsonata.Frame):  # type: ignore[misc]  # the library is not type
 
     def __init__(self, bindings: Mapping[str, StrictJson]) -> None:
         super().__init__(functions.FRAME)
-        # The library looks up these two names at every node. With a binding here the search ends
-        # early.
+        # The library looks up these two names at every node. Bind them here, so that each search
+        # ends in this frame.
         self.bindings.update(__evaluate_entry=None, __evaluate_exit=None)
         self._raw = bindings
 
@@ -130,8 +132,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     """One evaluation: its budgets, and the operators of JSONata 2.0.6."""
 
     def __init__(self, run: EvaluationRun, moment: EvaluationMoment) -> None:
-        # Do not call super().__init__(): it parses a text, and changes the thread's current
-        # instance.
+        # Do not call the constructor of the base class. It parses a text and replaces the thread's
+        # current instance.
         self.moment = moment
         self.parser = _PARSER
         self.environment = functions.FRAME
@@ -147,7 +149,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         frame = _Bindings(bindings)
         document = frame.lookup("$")
         if isinstance(document, list):
-            # Wrap an array. Otherwise JSONata uses each of its items as a separate input.
+            # Wrap an array in a sequence. Otherwise JSONata would use each of its items as a
+            # separate input.
             document = Utils.create_sequence(document)
             document.outer_wrapper = True
         return self.eval(tree, document, frame)
@@ -162,8 +165,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
             if size > costs.BULK_MIN:
                 self.charge(size)
             if times and isinstance(value, list) and _is_nested(value):
-                # Count first: a list that contains the same list twice, forty levels deep, is small
-                # in memory, but has too many parts to visit.
+                # Count the parts before they are visited. A list that contains the same list twice,
+                # forty levels deep, takes little memory, but has too many parts to visit.
                 self.charge(values.node_count(value) * times)
         elif isinstance(value, str) and len(value) * times > costs.BULK_MIN:
             self.charge(len(values.checked_text(value)) * times // costs.CHARACTERS_PER_ITEM)
@@ -189,7 +192,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
 
     def apply_inner(self, proc: Any, args: Any, input: Any, environment: Any) -> Any:  # noqa: A002
         if not self.is_function_like(proc):
-            # The library would raise the same error, but also print to stdout
+            # The library would raise the same error, but would also print to stdout.
             raise JException("T1006", -1)
         if isinstance(proc, CompiledRegex):
             return match_object(proc.finditer(args[0])) if isinstance(args[0], str) else None
@@ -271,14 +274,18 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         if isinstance(input, list) and not input:
             if getattr(input, "tuple_stream", False):
                 return {}
-            input = Utils.create_sequence()  # noqa: A001  # the library adds to the array it is given
+            # Create a new sequence, because the library adds its result to the array that it is
+            # given.
+            input = Utils.create_sequence()  # noqa: A001
         elif isinstance(input, list):
-            # For each further item of a group the library copies the group's earlier items.
+            # For each further item of a group the library copies the items that are already in the
+            # group.
             self.charge(len(input) ** 2 // _COPIED_PER_ITEM)
         return super().evaluate_group_expression(expr, input, environment)
 
     def reduce_tuple_stream(self, tuple_stream: Any) -> Any:
-        if isinstance(tuple_stream, list):  # The library copies these items like those of a group
+        # The library copies these items, too, like those of a group.
+        if isinstance(tuple_stream, list):
             self.charge(len(tuple_stream) ** 2 * len(tuple_stream[0]) // _COPIED_PER_ITEM)
         return super().reduce_tuple_stream(tuple_stream)
 
@@ -290,7 +297,7 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
     def evaluate_wildcard(self, expr: Any, input: Any) -> Any:  # noqa: A002
         parts = list(input.values()) if isinstance(input, dict) else input
         if isinstance(parts, list):
-            # For each list the library copies its intermediate result.
+            # For each list the library copies its intermediate result, so charge for the copies.
             lists = [part for part in parts if isinstance(part, list)]
             found = sum(map(values.node_count, lists)) + len(parts)
             self.charge(found + found * len(lists) // _COPIED_PER_ITEM)
@@ -314,7 +321,8 @@ class _Evaluator(Jsonata):  # type: ignore[misc]  # the library is not typed
         return super().evaluate_partial_application(expr, input, environment)
 
     def partial_apply_native_function(self, native: Any, args: Any) -> Any:
-        # This call parses, and another thread may be using the shared parser
+        # Use a parser of its own for this call, because it parses, and another thread may be using
+        # the shared parser.
         self.parser = Parser()
         try:
             return super().partial_apply_native_function(native, args)

@@ -82,8 +82,8 @@ class _Function(Jsonata.JFunction):  # type: ignore[misc]  # the library is not 
         self._cost = costs.of(name)
 
     def validate(self, args: Any, context: Any) -> Any:  # noqa: ARG002
-        # For a direct call the library calls `validate` and then `call`; for a function that is
-        # passed as a value only `call`. So `call` validates, and this method does nothing.
+        # Do nothing, because `call` validates. For a direct call the library calls `validate` and
+        # then `call`, but for a function that is passed as a value it calls only `call`.
         return args
 
     def call(self, input: Any, args: Any) -> Any:  # noqa: A002
@@ -117,8 +117,8 @@ def _sum(numbers: list[float] | None) -> float | None:
         return None
     total: float = 0
     for item in numbers:
-        # Do not use sum(): from Python 3.12 on it compensates rounding errors, and JavaScript does
-        # not.
+        # Do not use `sum()`. From Python 3.12 on it compensates rounding errors, so its result
+        # would differ from that of JavaScript.
         total = values.arithmetic("+", total, item)
     return total
 
@@ -184,7 +184,8 @@ def _shuffle(items: list[Any] | None) -> list[Any] | None:
 
 
 def _clone(value: Any) -> Any:
-    return value  # values never change, so no copy is needed
+    # Values never change, so no copy is needed.
+    return value
 
 
 def _spread(value: Any) -> Any:
@@ -264,11 +265,13 @@ def _range(first: float | None, last: float | None, step: float | None) -> Any:
         raise JException("T0410", -1, 3, "range")
     end = int(last) + (1 if step > 0 else -1)
     numbers = range(int(first), end, int(step))
-    if numbers[values.RANGE_ITEMS_MAX :]:  # the range may be too long for `len`
+    # A slice finds whether the range is too long, because `len` raises an error for a very long
+    # one.
+    if numbers[values.RANGE_ITEMS_MAX :]:
         raise JException("D2014", -1, (last - first) / step)
     evaluator().charge(len(numbers))
-    # As on AWS, the evaluation turns a JSONata sequence with one item into the item: `$range(3, 3,
-    # 1)` is 3. A Python list would stay [3].
+    # Return a JSONata sequence and not a Python list. On AWS a sequence with one item becomes that
+    # item: `$range(3, 3, 1)` is 3. A Python list would stay [3].
     return Utils.create_sequence_from_iter(numbers)
 
 
@@ -324,7 +327,8 @@ def _looking_up(value: Any) -> int:
     return values.node_count(value) if isinstance(value, list) else 0
 
 
-#: Functions of the library that read all of their arguments, with the cost of that.
+#: The functions of the library that read all of their arguments, each with the function that
+#: computes the cost.
 _GOING_THROUGH: Final = {"keys": _merging, "lookup": _looking_up, "merge": _merging}
 
 

@@ -20,7 +20,7 @@ from holdfast.asl.jsonata.runtime import (
 )
 from holdfast.asl.jsonata.values import UNDEFINED
 
-#: The pairs of an object: the key and the value before and after each colon.
+#: The pairs of an object: for each pair, the key before the colon and the value after it.
 Pairs: TypeAlias = tuple[tuple[CompiledNode, CompiledNode], ...]
 
 
@@ -61,7 +61,8 @@ def _grouped(items: list[Any], pairs: Pairs, frame: VariableScope) -> dict[str, 
     """Return the groups, in the order of their first items. As in JSONata, all keys are computed
     before the first value.
     """
-    items = items or [UNDEFINED]  # Without items the object still has its keys
+    # Without items the object still has its keys, so evaluate each key once.
+    items = items or [UNDEFINED]
     if len(items) > 1:
         frame.run.step(len(items) * len(pairs))
     groups: dict[str, tuple[int, list[Any]]] = {}
@@ -71,11 +72,14 @@ def _grouped(items: list[Any], pairs: Pairs, frame: VariableScope) -> dict[str, 
             if name is UNDEFINED:
                 continue
             if type(name) is not str:
-                raise Declined  # error T1003
+                # jsonata-python raises the error T1003 here: the key is not a text.
+                raise Declined
             frame.run.charge(costs.compared_items(name, (name,)))
             made_by, members = groups.setdefault(name, (at, []))
             if made_by != at:
-                raise Declined  # error D1009: two keys of the object have the same value
+                # jsonata-python raises the error D1009 here: two keys of the object have the same
+                # value.
+                raise Declined
             members.append(item)
     result = {}
     for name, (at, members) in groups.items():

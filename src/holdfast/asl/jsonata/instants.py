@@ -13,8 +13,8 @@ _ISO: Final = re.compile(
     re.ASCII,
 )
 _COMPONENT: Final = re.compile(r"\[\s*([A-Za-z])")
-# The parts that a picture may omit at its beginning, the largest first: in Python's notation, and
-# in that of a picture.
+# The parts of a time that a picture may omit at its beginning, the largest first. Each is written
+# in Python's notation and in that of a picture.
 _COMPONENTS: Final = {
     "Y": ("%Y", "[Y0001]"),
     "M": ("%m", "[M01]"),

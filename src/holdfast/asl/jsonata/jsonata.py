@@ -83,7 +83,7 @@ _CACHED_EXPRESSIONS_MAX: Final = 4_096
 
 _LOOKUP: Final = re.compile(r"\$([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)", re.ASCII)
 _LOOKUP_CHARACTERS_MAX: Final = 200
-#: Words of the language that the parser does not read as the name of a field.
+#: The words of the language. The parser does not read them as names of fields.
 _WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
 
 
@@ -163,10 +163,10 @@ class _Expression:
             except JsonataError:
                 raise
             except Exception:  # noqa: BLE001, S110
-                # Nearly always Declined. jsonata-python then evaluates the expression, or finds the
-                # right error. Any other exception is a mistake in a closure, which must not fail an
-                # execution either. The second evaluation gets the rest of the budget, because both
-                # have one budget.
+                # The exception is nearly always Declined: jsonata-python must evaluate the
+                # expression, or find the right error. Any other exception is a mistake in a
+                # closure, which must not fail an execution either. The second evaluation continues
+                # with the same budget, so that both together stay within it.
                 pass
         from holdfast.asl.jsonata import fallback  # noqa: PLC0415
 

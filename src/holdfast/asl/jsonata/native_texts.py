@@ -66,7 +66,8 @@ def _substring_after(run: EvaluationRun, string: Any, part: Any) -> Any:
 def _found(run: EvaluationRun, pattern: Any, text: str) -> Iterator[TextMatch]:
     require(isinstance(pattern, TextPattern))
     for match in pattern.matches(text, run):
-        require(match.text != "")  # error D1004
+        # jsonata-python raises the error D1004 here: the pattern matches an empty text.
+        require(match.text != "")
         yield match
 
 

@@ -36,7 +36,8 @@ def _numbers(value: Any) -> list[Any] | None:
 
 def _total(numbers: list[Any]) -> Any:
     total: float = 0
-    for number in numbers:  # no sum(): it rounds differently, see functions.py
+    # Do not use `sum()`, because it rounds differently; see functions.py.
+    for number in numbers:
         total = values.arithmetic("+", total, number)
     require(math.isfinite(total))
     return total
@@ -106,7 +107,8 @@ def _distinct(run: EvaluationRun, value: Any) -> Any:
         return value
     run.charge(costs.distinct_items(value))
     found = values.distinct(value)
-    # With one item left, decline: the library returns the item of a sequence, but keeps an array
+    # Decline a result of one item. jsonata-python returns the item itself for a sequence, but keeps
+    # an array.
     require(len(found) > 1)
     return found
 

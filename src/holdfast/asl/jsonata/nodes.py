@@ -54,7 +54,9 @@ def binding_or_function(name: str) -> CompiledNode:
     def node(frame: VariableScope, _: Any) -> Any:
         value = frame.run.bindings.get(name, _ABSENT)
         if value is _ABSENT:
-            raise Declined  # the built-in function as a value
+            # The expression uses the built-in function as a value, which only jsonata-python
+            # supports.
+            raise Declined
         return value
 
     return node

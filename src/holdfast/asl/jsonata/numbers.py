@@ -64,8 +64,10 @@ class _Layout:
     fraction_min: int
     fraction_max: int
     exponent_min: int
-    integer_groups: tuple[int, ...]  # digits to the right of each separator
-    fraction_groups: tuple[int, ...]  # digits to the left of each separator
+    # For each separator, the number of digits to the right of it.
+    integer_groups: tuple[int, ...]
+    # For each separator, the number of digits to the left of it.
+    fraction_groups: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,8 @@ def _in(left: CompiledNode, right: CompiledNode) -> CompiledNode:
         if type(items) is not list:
             items = [items]
         frame.run.charge(len(items))
-        # A list compares texts much faster than this code, but it would take true for 1.
+        # Python's `in` compares texts much faster than the loop below. For numbers it is used only
+        # to find that none is equal, because it would take true for 1.
         if type(item) is str:
             frame.run.charge(costs.compared_items(item, items))
             return item in items

@@ -25,7 +25,7 @@ from holdfast.asl.jsonata.runtime import (
 )
 from holdfast.asl.jsonata.values import UNDEFINED
 
-#: Applies a predicate to a value or `Many`, and returns the items that it keeps.
+#: A function that applies a predicate to a value or `Many`, and returns the items that it keeps.
 PathFilter: TypeAlias = Callable[[Any, VariableScope], Any]
 
 
@@ -166,7 +166,8 @@ def _through(items: list[Any], names: tuple[str, ...], run: EvaluationRun) -> An
         run.charge(len(items))
         found = [item[name] for item in items if type(item) is dict and name in item]
         if any(type(item) is list for item in items):
-            raise Declined  # Arrays of arrays
+            # jsonata-python evaluates a path through arrays of arrays.
+            raise Declined
         run.charge(sum(len(item) for item in found if type(item) is list))
         items = joined(found)
     return found[0] if len(found) == 1 and type(found[0]) is list else seen(items)
@@ -208,8 +209,8 @@ class CompiledStep:
                 found.append(value)
                 run.charge(len(items_of(value)))
             elif self.filters:
-                # A path whose last step found only one array has that array as its result. An empty
-                # part keeps this difference visible
+                # Add an empty part. A path whose last step found only one array has that array as
+                # its result, and without this part the filtered step would look like one.
                 found.append(Many([]))
         return found
 

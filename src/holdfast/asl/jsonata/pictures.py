@@ -16,15 +16,17 @@ from holdfast.asl.jsonata import costs, values
 from holdfast.asl.jsonata.evaluation import evaluator
 from holdfast.asl.jsonata.instants import millis_of, with_date
 
-# The years that can be written: 1 to 9999.
+# The times that a picture can write: from year 1 to year 9999.
 _MILLIS_AD_1: Final = 62_135_596_800_000  # before 1970
 _MILLIS_AD_10000: Final = 253_402_300_799_999
 _COMPONENT: Final = re.compile(r"\[([^\[\]]*)\]")
-# a width of a thousand characters or more, in any notation that Python reads
+# A width of a thousand characters or more, in any notation that Python reads. Such a width is
+# refused.
 _WIDE: Final = re.compile(r"\d{4}|[+_]")
 _PART: Final = re.compile(r"(\[\[|\]\])|(\[[^\[\]]*\])|([.*+?^${}()|\\])|(.)", re.DOTALL)
 _WORDS: Final = re.compile(r"\[\s*[A-Za-z][^,]*[NnWwAaIi]|\[\s*[FPzZ]")
-#: How many ways of dividing a time among neighbouring components are tried before it is refused.
+#: A time may be divided among neighbouring components in many ways. After this many tries it is
+#: refused.
 _DIVISIONS_MAX: Final = 100_000
 
 

@@ -18,7 +18,8 @@ from jsonata import JException, Jsonata
 from holdfast.asl.jsonata.texts import Allowance, TextMatch, TextPattern
 from holdfast.asl.jsonata.values import budget_error
 
-# JavaScript's character classes are ASCII, and its `$` does not match before a final line feed.
+# These parts of a JavaScript pattern have another meaning in Python: character classes are ASCII
+# only, and `$` does not match before a final line feed.
 _PIECE: Final = re.compile(
     r"\\.|\[\^?\]?|\]|\$|\(\?<(?=[A-Za-z_$])|\(\?(?![:=!]|<[=!])|\{\d+(?:,\d*)?\}|.", re.DOTALL
 )
@@ -47,10 +48,12 @@ def python_pattern(source: str, *, multiline: bool) -> str:
         elif piece == "(?<":
             parts.append("(?P<")
         elif piece == "(?":
-            # JavaScript has neither recursion nor inline flags. Recursion could use up the memory.
+            # JavaScript has neither recursion nor inline flags, so refuse both. Recursion could
+            # also use up the memory.
             raise JException("S0302", -1)
         elif piece == "{":
-            # This brace begins no count, so it is text. `regex` would read it as a fuzzy match.
+            # This brace does not begin a count, so it is text. Without the escape, `regex` would
+            # read it as a fuzzy match.
             parts.append(r"\{")
         else:
             parts.append(_OUTSIDE.get(piece, piece))
@@ -96,14 +99,14 @@ class CompiledRegex(TextPattern):
     def _found(self, text: str, allowance: Allowance) -> Iterator[Any]:
         matches = self._compiled.finditer(text, timeout=allowance.regex_seconds_left)
         while (match := _next_within(allowance, matches)) is not None:
-            # Charge for the text of every group: each of a thousand groups may contain the whole
+            # Charge for the text of every group. Each of a thousand groups may contain the whole
             # text.
             characters = sum(end - start for start, end in match.regs)
             allowance.charge(characters // _CHARACTERS_PER_ITEM)
             yield match
 
     # The library recognises a regular expression by these names. It never calls them, because
-    # $replace and $split are replaced.
+    # Holdfast replaces $replace and $split.
     search = sub = split = finditer
 
 
@@ -115,7 +118,7 @@ def _next_within(allowance: Allowance, matches: Iterator[Any]) -> Any:
         raise budget_error("spent too long in a regular expression") from None
     finally:
         spent = time.perf_counter() - begun
-        # Keep it positive: `regex` would read zero as no time-out.
+        # Keep the time above zero, because `regex` would take zero for no time-out.
         allowance.regex_seconds_left = max(allowance.regex_seconds_left - spent, 1e-6)
 
 

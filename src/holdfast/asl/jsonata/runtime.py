@@ -92,7 +92,8 @@ class VariableScope:
         self.run = run
 
 
-#: A compiled node: a function from the scope and the context (`$`) to a value or UNDEFINED.
+#: A compiled node. It is a function that gets the scope and the context (`$`), and returns a value
+#: or UNDEFINED.
 CompiledNode: TypeAlias = Callable[[VariableScope, Any], Any]
 
 
@@ -113,7 +114,8 @@ class CompiledExpression:
     def evaluate(self, run: EvaluationRun) -> values.StrictJson | values.Undefined:
         bindings = run.bindings
         if self._called and not self._called.isdisjoint(bindings):
-            raise Declined  # A variable hides a function that is called
+            # A variable of the execution hides a function that the expression calls.
+            raise Declined
         document = bindings.get("$", UNDEFINED)
         if type(document) is list:
             raise Declined
@@ -147,7 +149,7 @@ class Lambda:
         run = outer.run
         run.step(1)
         if run.depth >= CALL_DEPTH_MAX or len(arguments) < len(self.parameters):
-            # jsonata-python runs tail calls as a loop, so their depth is not limited
+            # jsonata-python runs tail calls as a loop, so it has no limit for their depth.
             raise Declined
         run.depth += 1
         names = dict(zip(self.parameters, arguments, strict=False))
@@ -196,7 +198,9 @@ def as_item(result: Any) -> Any:
     if type(result) is not Many:
         return result
     if len(result.items) < 2:
-        raise Declined  # A sequence of one item becomes that item when it is read
+        # A sequence of one item becomes that item when it is read, which only jsonata-python does
+        # here.
+        raise Declined
     return result.items
 
 
@@ -221,8 +225,8 @@ def truth(value: Any, run: EvaluationRun) -> bool:
     if type(value) is bool:
         return value
     if type(value) is list:
-        # Charge for each item: a list that contains the same list twice, forty levels deep, is
-        # small in memory, but has too many parts to visit.
+        # Charge for each item. A list that contains the same list twice, forty levels deep, takes
+        # little memory, but has too many parts to visit.
         run.charge(1)
         for at, item in enumerate(value):
             if truth(item, run):

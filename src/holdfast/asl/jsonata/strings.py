@@ -42,8 +42,8 @@ def _matches(matcher: Any, text: str, function: str) -> Iterator[TextMatch]:
     while found is not None:
         match = _custom_match(found, function)
         if not end <= match.start <= match.end:
-            # A match that begins before the end of the one before would make the text longer each
-            # time.
+            # Refuse a match that begins before the end of the match before it. Each such match
+            # would make the text longer.
             raise JException("T1010", -1, function)
         yield match
         found, end = call(found["next"]), match.end
@@ -56,7 +56,8 @@ def _custom_match(found: Any, function: str) -> TextMatch:
         or not Utils.is_numeric(found.get("start"))
         or not Utils.is_numeric(found.get("end"))
         or not is_function(found.get("next"))
-        # A list could contain itself many times and would be too long as text.
+        # Refuse lists and objects. A list could contain itself many times and would be too long as
+        # a text.
         or any(isinstance(part, list | dict) for part in [found.get("match"), *found["groups"]])
     ):
         raise JException("T1010", -1, function)
@@ -126,7 +127,8 @@ def _occurrences(text: str, part: str) -> Iterator[TextMatch]:
     evaluator().charge(costs.searching_items(text, part))
     start = text.find(part)
     while start >= 0:
-        evaluator().charge(4)  # Charge for each call: a million calls take a second
+        # Charge for each match, because a million matches take a second.
+        evaluator().charge(4)
         yield TextMatch(part, start, start + len(part), [])
         start = text.find(part, start + len(part))
 

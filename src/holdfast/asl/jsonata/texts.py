@@ -114,7 +114,7 @@ def replaced(
         start = match.end
         length += len(parts[-1])
         if length > values.STRING_CHARACTERS_MAX:
-            # Stop here, before the result becomes huge. The caller refuses a text of this length
+            # Stop before the result becomes huge. The caller refuses a text of this length.
             break
     parts.append(text[start:])
     return values.checked_text("".join(parts))

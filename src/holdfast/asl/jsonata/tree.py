@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-# Attributes that only the parser needs. They have no meaning for the result.
+# Attributes that only the parser needs. They do not change the result, so any value of them is
+# accepted.
 _BOOKKEEPING: Final = frozenset(
     {"_outer_instance", "bp", "id", "lbp", "position", "prefix", "token", "environment"}
 )

@@ -19,12 +19,12 @@ from typing import Any, Final, Protocol, TypeAlias
 
 StrictJson: TypeAlias = "bool | int | float | str | list[StrictJson] | dict[str, StrictJson] | None"
 
-# Budgets of one evaluation. An expression comes from a definition, so it may be hostile or wrong,
-# and it must never block a worker that serves other executions. A step is one evaluated node or
-# call. Items count what one step processes in bulk: ranges, joined sequences, arguments of
-# functions. Together they are less than a second of work; `costs.py` has the cost of each
-# operation. The clock stops an operation whose cost there is too low: it measures the time of the
-# thread, every `ITEMS_PER_LOOK` items.
+# The budgets of one evaluation. An expression comes from a definition, which may be hostile or
+# wrong, and it must never block a worker that serves other executions. A step is one evaluated node
+# or call. Items count the values that one step processes together: ranges, joined sequences,
+# arguments of functions. All steps and items that are allowed take less than a second. `costs.py`
+# has the cost of each operation in items. If a cost is too low there, a clock stops the evaluation:
+# it measures the time of the thread after every `ITEMS_PER_LOOK` items.
 STEPS_MAX: Final = 75_000
 ITEMS_MAX: Final = 2_000_000
 SECONDS_MAX: Final = 0.75
@@ -36,13 +36,14 @@ VALUE_DEPTH_MAX: Final = 200
 EXPRESSION_CHARACTERS_MAX: Final = 32_768
 RANGE_ITEMS_MAX: Final = 1_000_000
 STRING_CHARACTERS_MAX: Final = 1_048_576
-# the characters of all texts and keys in a result, counted at each occurrence
+# The most characters of all texts and keys in a result. A text that occurs twice counts twice.
 RESULT_CHARACTERS_MAX: Final = 16_777_216
 REGEX_SECONDS_MAX: Final = 0.25  # the time of all regular expressions of one evaluation together
-# The greatest length of a number or time that is written or read with a picture.
+# The greatest length of a number or time that is read or written with a picture.
 PICTURE_CHARACTERS_MAX: Final = 1_000
 
-# From here on JavaScript writes an exponent, so a greater whole number stays a float.
+# From this number on JavaScript writes a number with an exponent, so a greater whole number stays a
+# float.
 POSITIONAL_MAX: Final = 1e21
 _POSITIONAL_MIN: Final = 1e-6
 _FIFTEEN_DIGITS: Final = Context(prec=15, rounding=ROUND_HALF_UP)
@@ -105,7 +106,7 @@ millis min not now number pad parse parseInteger partition power random range re
 round shuffle sift single sort split spread sqrt string substring substringAfter substringBefore sum
 toMillis trim type uppercase uuid zip
 """
-#: The names of the functions of the dialect. `fallback` has the functions themselves.
+#: The names of the built-in functions. `fallback` has the functions themselves.
 BUILT_INS: Final = frozenset(_BUILT_INS.split())
 
 
@@ -230,8 +231,8 @@ def json_text(value: Any, *, pretty: bool = False) -> str:
     """Return the text that $string returns for an object or array: JSON.stringify, with numbers as
     in `number_text`.
     """
-    # Check the length first: a value that contains the same list twice, forty levels deep, is small
-    # in memory, but too long as text.
+    # Check the length before the text is written. A value that contains the same list twice, forty
+    # levels deep, takes little memory, but would be too long as a text.
     require_characters(value, STRING_CHARACTERS_MAX)
     parts: list[str] = []
     _write_json(value, "\n" if pretty else "", parts)
@@ -305,8 +306,8 @@ def node_count(value: Any) -> int:
         containers = [node for node in level if isinstance(node, dict | list)]
         if not containers:
             return count
-        # Count the items before they are collected: a list that contains itself many times is small
-        # in memory, but has too many items.
+        # Count the items before they are collected. A list that contains itself many times takes
+        # little memory, but has too many items to collect.
         if count + sum(map(len, containers)) > VALUE_NODES_MAX:
             raise budget_error(f"made a value of more than {VALUE_NODES_MAX:,} parts")
         level = [item for node in containers for item in _items(node)]
@@ -385,8 +386,8 @@ def _identity(value: Any) -> Any:
     if isinstance(value, list):
         return "array", tuple(map(_identity, value))
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # The key is a text, because in Python -1 and -2 have the same hash, and so have thousands
-        # of lists of them.
+        # The key of a number is a text. In Python the numbers -1 and -2 have the same hash, and so
+        # have thousands of lists that consist of them, which would make the search slow.
         return "number", _number_key(tidy_number(value))
     return value
 
@@ -395,7 +396,8 @@ def _number_key(number: float) -> str:
     if type(number) is int and abs(number) >= POSITIONAL_MAX:
         try:
             rounded = float(number)
-        except OverflowError:  # Such an int equals no float
+        except OverflowError:
+            # An int that is too large for a float is equal to none.
             return repr(number)
         return repr(rounded if rounded == number else number)
     return repr(number)

@@ -105,7 +105,7 @@ def _short_text(value: StrictJson) -> str:
 def _number(value: StrictJson) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         _refuse()
-    # `isfinite` raises an error for a very large whole number, so it checks only floats.
+    # `isfinite` raises an error for a very large whole number, so call it only for floats.
     return value if isinstance(value, int) or math.isfinite(value) else _refuse()
 
 
@@ -239,7 +239,7 @@ def _string_to_json(arguments: _Arguments, _: EvaluationMoment) -> StrictJson:
     try:
         value: StrictJson = json.loads(text, parse_float=_finite, parse_constant=_finite)
         if _ESCAPED_SURROGATE.search(text):
-            # For half of a surrogate pair Java writes a question mark.
+            # Java replaces half of a surrogate pair by a question mark, so do the same.
             value = json.loads(json_text(value).encode(errors="replace"))
     except (ValueError, RecursionError):
         _refuse()
@@ -290,7 +290,8 @@ def _java_random(seed: int, bound: int) -> int:
         bits = state >> 17
         if bound & (bound - 1) == 0:
             return bound * bits >> 31
-        # Draw again in the last, incomplete range: otherwise small numbers would be more frequent.
+        # Draw again if the number lies in the last, incomplete range. Otherwise small numbers would
+        # be more frequent.
         if bits - bits % bound + bound <= 2**31 or bound > _INT_MAX:
             return bits % bound
 

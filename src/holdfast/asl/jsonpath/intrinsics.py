@@ -37,8 +37,8 @@ _CALL: Final = re.compile(r"(States\.\w+)\s*\(")
 _STRING: Final = re.compile(r"'((?:[^'\\]|\\['\\{}])*)'")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?(?=[\s,)])")
 _WORD: Final = re.compile(r"(true|false|null)(?=[\s,)])")
-# A path up to the comma or bracket that ends the argument. A part in square brackets may contain
-# both.
+# A path up to the comma or bracket that ends the argument. Inside square brackets the path may
+# contain both characters.
 _PATH: Final = re.compile(
     r"\$(?:\[(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\]'\"])*\]|\(\)|[^\s,()\[\]])*"
 )

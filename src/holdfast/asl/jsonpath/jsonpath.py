@@ -33,7 +33,8 @@ __all__ = [
 
 _CACHED_PATHS_MAX: Final = 4_096
 _ABSENT: Final[Any] = object()
-# The simple form of nearly every path; other paths need the parser.
+# The simple form that nearly every path has. Only other paths need the parser, whose import takes
+# time.
 _PLAIN: Final = re.compile(r"(\$\$|\$[^\W\d]\w*|\$)((?:\.[^\W\d][\w-]*|\[[0-9]{1,18}\])*)")
 _PLAIN_KEY: Final = re.compile(r"\.([\w-]+)|\[([0-9]+)\]")
 _Key: TypeAlias = str | int
@@ -47,8 +48,8 @@ class PathMissing(Exception):  # noqa: N818  # not an error yet: IsPresent asks 
     def __init__(self, reason: str, *, is_misuse: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        #: True for an index on a value other than an array. AWS shows the message of Jayway, its
-        #: library for JSONPath, for it.
+        #: True for an index on a value that is not an array. AWS then shows the message of Jayway,
+        #: its library for JSONPath.
         self.is_misuse = is_misuse
 
 

@@ -23,7 +23,7 @@ _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _SLICE: Final = re.compile(r"(-?[0-9]{1,18})?\s*:\s*(-?[0-9]{1,18})?")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?")
 _FROM_END: Final = re.compile(r"\(\s*@\.length\s*-\s*([0-9]{1,18})\s*\)")
-# A text without quotes is allowed, too (a linter that follows AWS accepts it).
+# A text without quotes is allowed, too, as in a linter that follows AWS.
 _WORD: Final = re.compile(r"[^\W\d][\w-]*")
 _OPERATOR: Final = re.compile(r"==|!=|<=|>=|=~|<|>|(?:in|nin)\b")
 _REGEX: Final = re.compile(r"/((?:[^/\\]|\\.)*)/([a-z]*)")

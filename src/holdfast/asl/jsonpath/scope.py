@@ -115,7 +115,7 @@ class StateData:
         return data
 
 
-#: The possible meanings of `$`: the state's input, its result, or the error that was caught.
+#: The values that `$` may stand for: the state's input, its result, or the error that was caught.
 INPUT_DATA: Final = StateData("input")
 RESULT_DATA: Final = StateData("result")
 ERROR_DATA: Final = StateData("errorOutput")

@@ -73,14 +73,14 @@ class _Walk:
             raise PathBudgetError(reason) from None
         finally:
             spent = time.perf_counter() - begun
-            # Keep it positive: `regex` would read zero as no time-out.
+            # Keep the time above zero, because `regex` would take zero for no time-out.
             self.regex_seconds_left = max(self.regex_seconds_left - spent, 1e-6)
 
 
-#: Calls of a group, which Java does not have. In `regex` they could use up the memory, and no
-#: time-out prevents that.
+#: Recursive calls of a group, which Java does not have. In `regex` they could use up the memory,
+#: and its time-out would not prevent that.
 _NOT_JAVA: Final = re.compile(r"\(\?(?:R|&|P>|[-+]?\d)")
-#: Returns the nodes to which a step leads from a node.
+#: A function that returns the nodes to which a step leads from a node.
 _Select: TypeAlias = Callable[[StrictJson, _Walk], Iterable[StrictJson]]
 _Test: TypeAlias = Callable[[StrictJson, _Walk], bool]
 _Read: TypeAlias = Callable[[StrictJson, _Walk], Any]

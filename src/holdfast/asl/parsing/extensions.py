@@ -68,8 +68,8 @@ def _undo(
 
 def _deadline(deadline: StateJson) -> BlockDeadline:
     return BlockDeadline(
-        # A return to the block's first state starts the block again, also for a loop that continues
-        # there.
+        # Leave out the block's first state: entering it begins the block again. So a loop that
+        # continues there starts a new block each time.
         states=frozenset(deadline["States"]) - {deadline["Begin"]},
         begin=deadline["Begin"],
         seconds=compile_template(deadline["Seconds"], "/Seconds"),

@@ -13,7 +13,7 @@ from holdfast.asl.documents import StateJson, config_of
 from holdfast.asl.program import Json
 from holdfast.asl.template import Template, compile_template
 
-#: The template of Assign, and that of the output.
+#: The template of Assign, and the template of the output.
 ResultTemplates: TypeAlias = tuple[Template | None, Template | None]
 
 
@@ -80,7 +80,9 @@ class JsonataFields:
         return self.value("Assign")
 
     def pass_result(self) -> Template | None:
-        return None  # Output and Assign of a JSONata Pass are evaluated separately
+        # Output and Assign of a JSONata Pass are evaluated separately, so no common result is
+        # needed.
+        return None
 
     def value(self, name: str) -> Template | None:
         return _template(self.state, name, self.where)
@@ -88,7 +90,8 @@ class JsonataFields:
     def items(self) -> Template | None:
         if "Items" not in self.state:
             return None
-        # A distributed Map also iterates over the fields of an object.
+        # A distributed Map iterates over the fields of an object, too, so only an inline Map
+        # requires an array.
         is_inline = config_of(self.state).get("Mode") != "DISTRIBUTED"
         return compile_template(self.state["Items"], f"{self.where}/Items", is_typed=is_inline)
 

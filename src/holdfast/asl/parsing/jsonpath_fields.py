@@ -27,7 +27,7 @@ from holdfast.asl.jsonpath.scope import ConstantTemplate
 from holdfast.asl.parsing.fields import ResultTemplates
 from holdfast.asl.template import Template
 
-#: A function of the name of the path's field, the path, and the meaning of `$`.
+#: A function that gets the name of the path's field, the path, and the value that `$` stands for.
 _ByPath: TypeAlias = Callable[[str, str, Template], Template]
 
 _BY_PATH: Final[Mapping[str, _ByPath]] = {
@@ -44,7 +44,7 @@ _BY_PATH: Final[Mapping[str, _ByPath]] = {
     "ToleratedFailureCount": whole_number_path,
     "ToleratedFailurePercentage": percentage_path,
 }
-# The fields with which a state changes its output.
+# The fields with which each type of state changes its output.
 _OUTPUT_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Pass": ("InputPath", "Parameters", "Result", "ResultPath", "OutputPath"),
     "Choice": ("InputPath", "OutputPath"),

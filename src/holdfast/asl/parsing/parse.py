@@ -120,8 +120,8 @@ def definition_hash(document: Json) -> str:
 
 def parse_definition(document: Json) -> Program:
     """Read a definition. Raises `DefinitionError` with the place of every problem."""
-    # Imported here: a worker reads only definitions that were already validated, and the import
-    # would make its start slower.
+    # Imported here because a worker reads only definitions that were already validated. The import
+    # would make the start of a worker slower.
     from holdfast.asl.validation.validate import diagnose_to_run  # noqa: PLC0415
 
     found = diagnose_to_run(document)
@@ -141,7 +141,7 @@ def read_program(document: dict[str, Any]) -> Program:
         comment=str(document.get("Comment", "")),
         start_at=start_at,
         states=parser.states,
-        # AWS accepts a 0, and runs such a machine without a time-out.
+        # AWS accepts a 0 and runs such a machine without a time-out.
         timeout_seconds=document.get("TimeoutSeconds") or None,
         undos=undos,
         deadlines=deadlines,
@@ -193,7 +193,8 @@ class _Parser:
                 return _task(name, state, read, where)
             case "Parallel":
                 return self._parallel(name, state, read, where)
-            case _:  # Only a Map is left: validation refuses other types
+            # Only a Map is left, because the validation has refused every other type.
+            case _:
                 return self._map(name, state, read, where)
 
     def _parallel(
@@ -242,7 +243,7 @@ def _fields(state: StateJson, where: str, language: Language) -> StateFields:
     return PathFields(state)
 
 
-# -- the types without states within ---------------------------------------------------------------
+# -- states without inner states -------------------------------------------------------------------
 
 
 def _wait(name: str, state: StateJson, read: StateFields) -> WaitState:

@@ -26,7 +26,8 @@ _Accept: TypeAlias = Callable[[StrictJson], StrictJson]
 _Missing: TypeAlias = Callable[[PathScope, PathMissing], NoReturn]
 
 _PERCENTAGE_MAX: Final = 100
-# the code that reads the items has its own message for a negative number
+# A negative MaxItemsPath is accepted here, because the code that reads the items has its own
+# message for it.
 _LEFT_TO_READER: Final = "MaxItemsPath"
 _DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
 
@@ -118,7 +119,7 @@ def task_seconds_path(field: str, text: str, source: Template) -> Template:
 
     def accept(value: StrictJson) -> StrictJson:
         described = f"{text} == {shown(value)}"
-        # This message was written by us: no recording of AWS shows AWS's text
+        # No recording of AWS has this error, so the message is written by us.
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
             refuse(f"The {field} parameter cannot be parsed as a positive integer: {described}")
         if value > STATE_SECONDS_MAX:  # this message is not from a recording

@@ -28,14 +28,15 @@ _DEADLINE: Final = ObjectShape(
     {
         "Begin": _TEXT,
         "Seconds": FieldRule(values.integer(1, jsonata=True)),
-        # The list may be empty: a block without states still has a time limit, which may be 0.
+        # The list may be empty. A block without states still sets its deadline, whose seconds are
+        # evaluated and checked.
         "States": FieldRule(values.list_of(values.text, may_be_empty=True)),
         "Next": _TEXT,
         "Assign": _ASSIGN,
     },
     required=("Begin", "Seconds", "States"),
 )
-#: The fields of the extension of a whole machine.
+#: The fields of the extension that a whole machine has.
 MACHINE: Final = ObjectShape(
     {
         "Undo": FieldRule(values.list_of(_UNDO.check)),

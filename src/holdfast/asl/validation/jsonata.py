@@ -17,14 +17,15 @@ from holdfast.asl.validation.report import RuleScope
 
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
-# The kinds of nodes that read the context.
+# The kinds of nodes that read the context (`$`).
 _CONTEXT_KINDS: Final = frozenset({"wildcard", "descendant", "parent"})
-# The attributes that contain other nodes. First those whose context is that of the node itself.
+# The attributes that contain inner nodes with the same context as the node itself.
 _SAME: Final = (
     *("steps", "lhs", "rhs", "lhs_object", "rhs_object", "expr", "expression", "expressions"),
     *("procedure", "arguments", "body", "condition", "then", "_else", "next_function"),
 )
-# Then those whose context is each value of the node, one after the other.
+# The attributes whose inner nodes have each value of the node as their context, one after the
+# other.
 _EACH: Final = (
     *("predicate", "stages", "group", "terms", "rhs_terms", "pattern", "update", "delete"),
 )

@@ -59,7 +59,8 @@ class RuleScope:
         return replace(self, language=language)
 
 
-#: Checks one value: (scope, value, its location).
+#: A function that checks one value. Its arguments are the scope, the value, and the location of the
+#: value.
 FieldCheck: TypeAlias = Callable[[RuleScope, Any, str], None]
 
 

@@ -149,7 +149,7 @@ _TASK: Final = ObjectShape(
 )
 
 
-# -- the machines within ---------------------------------------------------------------------------
+# -- inner machines --------------------------------------------------------------------------------
 
 
 def _branch(scope: RuleScope, value: Any, location: str) -> None:
@@ -324,7 +324,7 @@ def _states(scope: RuleScope, value: Any, location: str) -> None:
     return None
 
 
-# The order of the required fields is that of AWS's messages.
+# The required fields have the order in which AWS's messages name them.
 _LEVEL_FIELDS: Final[Mapping[str, FieldRule]] = {
     "States": FieldRule(_states),
     "StartAt": _TEXT,

@@ -91,7 +91,7 @@ class Emitter:
         self.regions: tuple[Region, ...] = ()
         self._catchers: list[dict[str, Any]] | None = None
         #: The loops, `finally` parts and bodies of helpers around this point, innermost last. A
-        #: jump leaves them.
+        #: jump such as `break` or `return` leaves one or more of them.
         self.exits: list[_LoopExits | FinalRegion | _InlinedExit] = []
 
     @property
@@ -181,7 +181,8 @@ class Emitter:
         arms: list[tuple[Label, StatementBlock]] = []
         choices = []
         orelse: StatementBlock = (statement,)
-        # An `elif` is a single `if` in the `else` block. One Choice state handles the whole chain.
+        # An `elif` is a single `if` in the `else` block. Collect them, so that one Choice state
+        # handles the whole chain.
         while len(orelse) == 1 and isinstance(arm := orelse[0], If):
             label = Label()
             choices.append({"Condition": expression(arm.test.query), "Next": label})
@@ -234,7 +235,8 @@ class Emitter:
     def _return(self, statement: Return) -> None:
         for part in reversed(self.exits):
             if isinstance(part, FinalRegion):
-                # A variable holds the value until then; see `statements.lower_return`.
+                # A variable holds the value until the `finally` part has run; see
+                # `statements.lower_return`.
                 self.assembler.jump(part.labels[Way.RETURN])
                 return
         state = {"Type": "Succeed", "Output": output_of(statement.value.query)}

@@ -149,7 +149,7 @@ def catchers(regions: Sequence[Region]) -> list[dict[str, Any]]:
     """Return the `Catch` of a state at this point."""
     found = []
     for route in routes(regions, ERROR_OUTPUT):
-        # ASL allows no other name next to States.ALL.
+        # ASL allows no other name in the list with States.ALL.
         names = [error_names.ALL] if route.is_total else list(route.names)
         catcher: dict[str, Any] = {"ErrorEquals": names}
         if route.assign:

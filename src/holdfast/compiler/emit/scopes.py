@@ -129,7 +129,8 @@ def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
     task = statement.task
     region = undo_region(emitter.regions, statement.steps)
     region.tasks[task.name] = task
-    # Mark the undo as used even if no state in the block can fail: a stop needs it.
+    # Mark the undo as used even if no state in the block can fail. A stop of the execution needs
+    # it, too.
     region.is_used = region.label.is_used = True
     longer = registered(Variable(statement.steps), task.name, statement.arguments.query)
     value = TypedQuery(longer, statement.arguments.type, statement.arguments.fails)

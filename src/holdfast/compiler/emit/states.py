@@ -46,20 +46,20 @@ class MachineParts:
 
     world: ErrorClasses
     names: StateNames = field(default_factory=StateNames)
-    #: The tasks by name, and the module that defines each.
+    #: The tasks by name, each with the module that defines it.
     tasks: dict[str, str] = field(default_factory=dict)
-    #: The tasks that were renamed: old name to new name.
+    #: The tasks that were renamed, from the old name to the new one.
     renamed: dict[str, str] = field(default_factory=dict)
-    #: The workflows that are called, and where they are defined.
+    #: The called workflows by name, each with the place that defines it.
     workflows: dict[str, str] = field(default_factory=dict)
     events: dict[str, Any] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
-    #: For each part of the code with an undo: the undo steps for a stop in this part, innermost
-    #: first.
+    #: For each part of the code that has undo steps, the undo steps of a stop in that part. The
+    #: innermost part is first.
     undos: list[dict[str, Any]] = field(default_factory=list)
-    #: Sets of states that a cancellation does not interrupt.
+    #: Each item is a set of states that a cancellation does not interrupt.
     shielded: list[list[str]] = field(default_factory=list)
-    #: Blocks with a time limit, innermost first.
+    #: The blocks that have a time limit, the innermost first.
     deadlines: list[dict[str, Any]] = field(default_factory=list)
 
     def note_task(self, task: Task[..., Any]) -> None:
@@ -101,7 +101,8 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
         case Fargate() as fargate:
             return _in_container(task, state, fargate_request(fargate), CONTAINER_HEARTBEAT_SECONDS)
         case BatchJob() as job:
-            # A job may wait in its queue for hours before its first heartbeat.
+            # A job may wait in its queue for hours before it starts and sends heartbeats. So it has
+            # no heartbeat time-out.
             return _in_container(task, state, batch_request(task.name, job), None)
         case Lambda() | None:
             return state
@@ -109,8 +110,9 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
             assert_never(task.runs_on)
 
 
-#: A worker of a pool that misses its heartbeats is lost, and its attempt is made again, as the
-#: attempt of a lost worker of the engine is: also for a task without a retry rule.
+#: The retry for a worker of a pool that misses its heartbeats, and is therefore lost. The attempt
+#: is made again even for a task without a retry rule, as it is when a worker of Holdfast itself is
+#: lost.
 _RETRY_OF_LOST: Final[Mapping[str, Any]] = {
     "ErrorEquals": [error_names.HEARTBEAT_TIMEOUT],
     "IntervalSeconds": 1,
@@ -151,8 +153,8 @@ def _elsewhere(
 def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
     match task:
         case AwsCall():
-            # The action exists, because the arguments of the call were checked against the
-            # service's model.
+            # The action is known to exist, because the arguments of the call were checked against
+            # the model of the service.
             return f"arn:aws:states:::{action_of(task.service, task.action).target}"
         case ServiceCall():
             return f"arn:aws:states:::{HTTP_TARGET}"
@@ -170,7 +172,8 @@ def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:
             return f"holdfast:{'pure' if task.is_pure else 'task'}:{task.name}"
 
 
-#: If the expression of an argument fails, Python raises at once. So this failure is not retried.
+#: Python raises at once when the expression of an argument fails, so this failure is not retried
+#: either.
 NO_RETRY_OF_EXPRESSIONS: Final[Mapping[str, Any]] = {
     "ErrorEquals": [error_names.QUERY_EVALUATION_ERROR],
     "MaxAttempts": 0,

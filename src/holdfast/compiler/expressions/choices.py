@@ -17,6 +17,8 @@ from holdfast.compiler.expressions.sets import is_hashable, members
 from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
+    SetOf,
+    Type,
     describe,
     element_of,
     is_refused,
@@ -57,7 +59,8 @@ def _operands(expressions: Expressions, nodes: Sequence[ast.expr], *, is_and: bo
             return Conditional(is_true, other.query, held)
         return Conditional(is_true, held, other.query)
 
-    # `a or b` gives `a` only when `a` is true, and None is never true.
+    # `a or b` gives `a` only when `a` is true. So None, which is never true, is not among the
+    # values of `a` that are kept.
     kept = value.type if is_and else without_none(value.type)
     return TypedQuery(hold(value.query, choose), join(kept, other.type), fails)
 
@@ -115,8 +118,8 @@ def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
             message = "the middle of this chain of comparisons may fail"
             help_ = "give it a name on a line of its own, or join two comparisons with `and`"
             return unit.refused(node, "HF002", message, help_)
-        # Write the middle operand of `a < b < c` twice. That is safe: it cannot fail and has no
-        # effect.
+        # The compiled text contains the middle operand of `a < b < c` twice. That is safe, because
+        # this operand cannot fail and has no effect.
         left = right
         right = _comparand(expressions.inside(_PLACE), left, operator, comparator)
         found.append(compare(unit, node, operator, left, right))
@@ -142,9 +145,14 @@ def _comparand(
     if not isinstance(operator, ast.In | ast.NotIn):
         return expressions.lower(node)
     found = members(expressions, node)
-    if found is None:
-        return expressions.gone_through(node)
-    for type_ in (left.type, element_of(found.type) or NEVER):
+    put_in: list[Type] = []
+    if found is not None:
+        put_in = [left.type, element_of(found.type) or NEVER]
+    else:
+        found = expressions.gone_through(node)
+        if isinstance(found.type, SetOf):
+            put_in = [left.type]
+    for type_ in put_in:
         if not is_hashable(type_):
             message = f"a value of type {describe(type_)} cannot be in a set"
             return expressions.unit.refused(node, "HF048", message, "x in [a, b]")

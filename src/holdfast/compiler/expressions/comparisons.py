@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import in_seconds
+from holdfast.compiler.expressions.moments import compared_moments
 from holdfast.compiler.expressions.operators import SYMBOLS, as_number
 from holdfast.compiler.expressions.query import (
     Binary,
@@ -22,6 +23,7 @@ from holdfast.compiler.types.models import fields_of, has_plain_equality
 from holdfast.compiler.types.types import (
     BOOL,
     DATE,
+    DATETIME,
     DURATION,
     FLOAT,
     INT,
@@ -52,7 +54,7 @@ from holdfast.compiler.types.types import (
     members_of,
 )
 
-#: `<` and its like, and what is compared without an order.
+#: The operators that compare in an order, and `==` and `!=`.
 _SYMBOLS: Final = MappingProxyType({**SYMBOLS, ast.Eq: "==", ast.NotEq: "!="})
 
 
@@ -125,6 +127,8 @@ def _equal(left: QueryTree, right: QueryTree, is_negative: bool) -> QueryTree:
 def _equality(
     unit: Unit, node: ast.expr, operator: ast.cmpop, left: TypedQuery, right: TypedQuery
 ) -> TypedQuery:
+    if left.type == right.type == DATETIME:
+        return compared_moments("!=" if isinstance(operator, ast.NotEq) else "=", left, right)
     if not are_comparable(left.type, right.type):
         return _refused_equality(unit, node, left.type, right.type)
     is_negative = isinstance(operator, ast.NotEq)
@@ -140,10 +144,20 @@ def _refused_equality(unit: Unit, node: ast.expr, left: Type, right: Type) -> Ty
         help_ = _set_help(unit, node, left) or help_
     is_one_model = isinstance(left, ModelOf) and left == right
     if is_one_model or any(isinstance(part, TextForm) for part in parts):
-        help_ = "compare them inside a @pure function"
+        help_ = _date_help(unit, node, left, right) or "compare them inside a @pure function"
     elif isinstance(left, EnumOf) != isinstance(right, EnumOf):
         help_ = _member_help(left if isinstance(left, EnumOf) else right)
     return unit.refused(node, "HF048", message, help_)
+
+
+def _date_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str | None:
+    if not isinstance(node, ast.Compare) or len(node.ops) > 1 or {left, right} != {DATE, DATETIME}:
+        return None
+    one, other = unit.text(node.left), unit.text(node.comparators[0])
+    operator = unit.text(node).removeprefix(one).removesuffix(other).strip()
+    if left == DATETIME:
+        return f"{one}.date() {operator} {other}"
+    return f"{one} {operator} {other}.date()"
 
 
 def _set_help(unit: Unit, node: ast.Compare, left: Type) -> str | None:
@@ -173,8 +187,8 @@ def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()
     )
 
 
-#: Types whose equal values have equal texts. Equal Decimals may have different texts ("1.0",
-#: "1.00"), and so have equal times in two zones.
+#: The types whose equal values have equal texts, so that JSONata may compare the texts. Equal
+#: Decimals may have different texts ("1.0", "1.00"), and so may equal times in two zones.
 _CANONICAL: Final = (UUID, DATE, WRITTEN_DURATION)
 _PLAIN: Final = (BOOL, INT, FLOAT, STR, DURATION)
 
@@ -188,7 +202,8 @@ def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
     if UNKNOWN in (left, right):
         return STR in (left, right)
     if SetOf in (type(left), type(right)):
-        return False  # two sets are equal in any order: `compare`
+        # `compare` compares two sets, because their order does not matter.
+        return False
     if TextForm in (type(left), type(right)):
         return left == right and left in _CANONICAL
     match (left, right):
@@ -241,6 +256,8 @@ def _order(
     unit: Unit, node: ast.expr, symbol: str, left: TypedQuery, right: TypedQuery
 ) -> TypedQuery:
     left, right = in_seconds(left), in_seconds(right)
+    if left.type == right.type == DATETIME:
+        return compared_moments(symbol, left, right)
     pairs = (left.type, right.type)
     has_order = (
         all(map(is_numeric, pairs))
@@ -253,7 +270,7 @@ def _order(
         help_ = _order_help(unit, node, left.type, right.type)
         if any(isinstance(type_, TextForm) for type_ in pairs):
             message = f"{message} that their JSON keeps"
-            help_ = "compare them inside a @pure function"
+            help_ = _date_help(unit, node, *pairs) or "compare them inside a @pure function"
         return unit.refused(node, "HF049", message, help_)
     return TypedQuery(Binary(symbol, left.query, right.query), BOOL, fails_of(left, right))
 

@@ -29,7 +29,8 @@ def annotated_type(unit: Unit, node: ast.expr) -> Type:
     try:
         found = _annotation(unit, node)
     except (SyntaxError, TypeError, ValueError):
-        return UNKNOWN  # The annotation is a text that is no valid expression
+        # The annotation is a text that is not a valid expression.
+        return UNKNOWN
     return UNKNOWN if found is NOTHING else from_annotation(found)
 
 
@@ -41,7 +42,8 @@ def returned_type(unit: Unit, function: ast.FunctionDef) -> Type | None:
 def _annotation(unit: Unit, node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=(None | types.EllipsisType()) as constant):
-            return constant  # The `...` in `tuple[int, ...]`
+            # This is the `...` in `tuple[int, ...]`.
+            return constant
         case ast.Constant(value=str(text)):
             return _annotation(unit, ast.parse(text, mode="eval").body)
         case ast.Name() | ast.Attribute():
@@ -80,10 +82,11 @@ def _literal(node: ast.expr) -> Any:
 def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
     """Return the type of a value of type `found`, for a name that is annotated with `declared`."""
     if declared in (None, UNKNOWN) or is_refused(found):
-        return found  # An annotation with `Any` must not hide a type that is known
+        # Keep the known type. An annotation with `Any` must not hide it.
+        return found
     if DURATION in members_of(found):
-        # In a workflow a duration is computed as a number of seconds, so its annotation means that
-        # number.
+        # A workflow computes a duration as a number of seconds. So the annotation `timedelta` means
+        # such a number here, and not the text of a duration.
         declared = join_all(
             DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
         )

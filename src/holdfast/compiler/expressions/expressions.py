@@ -40,6 +40,7 @@ from holdfast.compiler.expressions.formats import lower_percent
 from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.methods import call_method
+from holdfast.compiler.expressions.moments import part_of
 from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import (
@@ -61,6 +62,7 @@ from holdfast.compiler.types.types import (
     EnumOf,
     ErrorOf,
     ModelOf,
+    RequestOf,
     TupleOf,
     Union,
     describe,
@@ -104,7 +106,7 @@ class Expressions:
             case ast.Constant(value=constant):
                 return self._constant(node, constant)
             case ast.Name(id=name) if self.scope.is_local(name):
-                return self._local(node, name)
+                return self._value(node, name)
             case ast.Name() | ast.Attribute() if self.is_outside(node):
                 return self._outside(node)
             case ast.Attribute():
@@ -219,6 +221,13 @@ class Expressions:
             case _:
                 return self.unsupported(node)
 
+    def _value(self, node: ast.Name, name: str) -> TypedQuery:
+        found = self._local(node, name)
+        if not isinstance(found.type, RequestOf):
+            return found
+        message = "a request is no value: only its parts can be kept and passed on"
+        return self.unit.refused(node, "HF191", message, f"{name}.data")
+
     def _local(self, node: ast.Name, name: str) -> TypedQuery:
         entry = self.environment.entries.get(name)
         if entry is not None and not isinstance(entry, Held):
@@ -254,8 +263,14 @@ class Expressions:
             )
         return from_outside(self.unit, node, found)
 
+    def _owner(self, node: ast.expr) -> TypedQuery:
+        """Lower the value whose field is read."""
+        if isinstance(node, ast.Name) and self.scope.is_local(node.id):
+            return self._local(node, node.id)
+        return self.lower(node)
+
     def _attribute(self, node: ast.Attribute) -> TypedQuery:
-        base = self.lower(node.value)
+        base = self._owner(node.value)
         if is_refused(base.type):
             return REFUSED_EXPRESSION
         facts = self.environment.facts
@@ -284,6 +299,8 @@ class Expressions:
                 return found if narrowed is None else found._replace(type=narrowed)
             case type_ if type_ == NEVER:
                 return TypedQuery(FieldOf(base.query, node.attr), NEVER, base.fails)
+            case _ if (part := part_of(base, node.attr)) is not None:
+                return part
             case type_ if may_be_none(type_):
                 text = self.unit.text(node.value)
                 return self.unit.refused(

@@ -72,10 +72,12 @@ def _parts(text: str, given: Mapping[str, ast.expr]) -> list[ast.expr] | None:
     try:
         pieces = list(Formatter().parse(text))
     except ValueError:
-        return None  # a brace without its partner: Python refuses the text
+        # A brace has no partner, so Python refuses the text.
+        return None
     names = [name for _, name, _, _ in pieces if name is not None]
     if "" in names and any(name.isdigit() for name in names):
-        return None  # Python refuses a text that mixes `{}` and `{0}`
+        # Python refuses a text that mixes `{}` and `{0}`.
+        return None
     numbers = map(str, count())
     for before, name, spec, conversion in pieces:
         parts.append(ast.Constant(before))

@@ -124,7 +124,8 @@ class _Body:
             case ast.If():
                 return self._chosen(first, rest)
             case _:
-                return self.lower(rest)  # Skip a docstring or `pass`
+                # The statement is a docstring or `pass`, which has no effect.
+                return self.lower(rest)
 
     def _typed(self, node: ast.expr, value: TypedQuery, declared: Type | None) -> TypedQuery:
         type_ = declared_type(self.expressions.unit, node, value.type, declared)

@@ -72,8 +72,8 @@ def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
         case ModelOf(cls):
             if any(issubclass(cls, wanted) for wanted in classes):
                 return True
-            # The value may be of a subclass, but its JSON has only the fields of the annotated base
-            # class.
+            # The value may be of a subclass of the annotated class. Its JSON does not show that,
+            # because it has only the fields of the annotated class.
             return None if any(issubclass(wanted, cls) for wanted in classes) else False
         case EnumOf(cls):
             return any(issubclass(cls, wanted) for wanted in classes)
@@ -90,8 +90,8 @@ def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
         case _ if member == INT:
             return int in classes
         case _ if member == FLOAT:
-            # A value with this annotation may be the float 1.0, whose JSON is that of the int 1. So
-            # the run cannot decide whether it is an int.
+            # A value that is annotated as float may be 1.0, whose JSON is equal to that of the int
+            # 1. So a running workflow cannot tell whether the value is an int.
             return float in classes if int not in classes else None
         case _ if is_text(member):
             return str in classes

@@ -13,6 +13,7 @@ from holdfast.compiler.expressions.comparisons import are_comparable
 from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
 from holdfast.compiler.expressions.formats import lower_format
+from holdfast.compiler.expressions.moments import date_of, weekday_of
 from holdfast.compiler.expressions.python_values import has_attribute
 from holdfast.compiler.expressions.query import (
     NULL,
@@ -38,6 +39,7 @@ from holdfast.compiler.expressions.text import OPEN_IN_TASK
 from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
     DATE,
+    DATETIME,
     FLOAT,
     INT,
     NEVER,
@@ -158,6 +160,8 @@ def _family(type_: Type) -> str:
             return "model"
         case _ if type_ == DATE:
             return "date"
+        case _ if type_ == DATETIME:
+            return "datetime"
         case _ if type_ == SECRET:
             return "secret"
         case _:
@@ -176,14 +180,16 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
             pass
         case _:
             return None
-    # Python evaluates the default even when it is not used, and may fail there.
+    # Python evaluates the default even when it is not used, and may raise there. The compiled code
+    # would not, so such a default is refused.
     if not is_key(key_type) or default.fails:
         return None
     found = hold(
         FunctionCall("lookup", (value, key)),
         lambda held: Conditional(FunctionCall("exists", (held,)), held, default.query),
     )
-    # A field that no result of the service has is never present.
+    # The type is NEVER when no result of the service has this field; then only the default can be
+    # the value.
     return found, join(value_at(type_, key) or NEVER, default.type), CANNOT_FAIL
 
 
@@ -272,7 +278,22 @@ def _isoformat(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> 
     return None if arguments else (value, STR, CANNOT_FAIL)
 
 
-#: Rules that repeat the value, so that it must first be stored in a variable.
+def _weekday(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    return None if arguments else (weekday_of(value), INT, CANNOT_FAIL)
+
+
+def _isoweekday(
+    value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]
+) -> MethodResult | None:
+    return None if arguments else (Binary("+", weekday_of(value), Constant(1)), INT, CANNOT_FAIL)
+
+
+def _date(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    return None if arguments else (date_of(value), DATE, CANNOT_FAIL)
+
+
+#: The queries of these methods repeat the value, so the value is stored in a variable first and
+#: evaluated once.
 _TWICE: Final = frozenset(
     {"endswith", "startswith", "removeprefix", "removesuffix", "splitlines", "find", "index"}
     | {"zfill", "values"}
@@ -284,7 +305,8 @@ _RULES: Final[Mapping[str, Mapping[str, MethodRule]]] = MappingProxyType(
         "list": {"index": _index, "count": _count, "copy": _copy},
         "set": set_values.RULES,
         "timedelta": {"total_seconds": _total_seconds},
-        "date": {"isoformat": _isoformat},
+        "date": {"isoformat": _isoformat, "weekday": _weekday, "isoweekday": _isoweekday},
+        "datetime": {"date": _date, "weekday": _weekday, "isoweekday": _isoweekday},
     }
 )
 _HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(

@@ -26,7 +26,8 @@ def narrow(
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return narrow(point, environment, operand, is_true=not is_true)
         case ast.BoolOp(op=operator, values=values) if isinstance(operator, ast.And) == is_true:
-            # If an `and` is true, each operand is true; if an `or` is false, each operand is false.
+            # When an `and` is true, each of its operands is true. When an `or` is false, each of
+            # its operands is false.
             for value in values:
                 environment = narrow(point, environment, value, is_true=is_true)
             return environment

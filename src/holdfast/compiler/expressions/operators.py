@@ -11,6 +11,7 @@ from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
+from holdfast.compiler.expressions.moments import combined_moments
 from holdfast.compiler.expressions.python_values import operand_help
 from holdfast.compiler.expressions.query import (
     FALSE,
@@ -36,6 +37,8 @@ from holdfast.compiler.expressions.unknowns import number_of, truth_of_any
 from holdfast.compiler.types.iso import iso_of
 from holdfast.compiler.types.types import (
     BOOL,
+    DATE,
+    DATETIME,
     DECIMAL,
     DURATION,
     FLOAT,
@@ -92,7 +95,8 @@ _NO_FORM: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
         ast.RShift: ">>",
     }
 )
-#: An expression longer than this is shown as `x` in a help text, so that the text stays readable.
+#: A help text shows `x` in place of an expression that is longer than this, so that the text stays
+#: readable.
 _LONG: Final = 40
 _PURE_HELP: Final = "call it inside a @pure function"
 
@@ -118,15 +122,15 @@ def arithmetic(
             return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if NEVER in (left.type, right.type):
-        # An item of an empty list does not exist, so there is no result. But the other operand may
-        # still fail.
+        # An item of an empty list does not exist, so the operation has no result. Evaluate both
+        # operands all the same, because one of them may fail.
         return TypedQuery(ArrayOf((left.query, right.query)), NEVER, fails_of(left, right))
     if UNKNOWN in (left.type, right.type):
         return _unknown_operand(unit, node, symbol)
     left, right = in_seconds(left), in_seconds(right)
     if symbol in _NUMERIC:
         left, right = as_number(left), as_number(right)
-    found = _combine(symbol, left, right)
+    found = _combine(symbol, left, right) or combined_moments(symbol, left, right)
     if found is None:
         return _without_form(unit, node, symbol, left.type, right.type)
     query, type_, fails = found
@@ -170,6 +174,10 @@ def _without_form(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Typ
     help_ = _PURE_HELP
     if DECIMAL in (left, right):
         help_ = "count in integers of the smallest unit (cents: int), or do it in a @pure function"
+    elif symbol == "-" and left == right == DATETIME:
+        help_ = "compare moments: `closes < at + minutes(5)`; or do it in a @pure function"
+    elif isinstance(node, ast.BinOp) and left in (DATE, DATETIME) and right == INT:
+        help_ = f"{unit.text(node.left)} {symbol} days({unit.text(node.right)})"
     elif symbol == "%" and is_text(left):
         help_ = _as_f_string(unit, node)
     elif symbol == "**":
@@ -347,7 +355,8 @@ def truth(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
             _truth_help(unit.text(node)),
         )
     if value.fails and isinstance(query, Constant):
-        # Such a value is always true. But computing it may fail, so the query still evaluates it.
+        # Such a value is always true, but its computation may fail. So the query evaluates the
+        # value and then gives true.
         query = Block("_v", value.query, query)
     return TypedQuery(query, BOOL, value.fails)
 

@@ -22,7 +22,7 @@ from holdfast.compiler.expressions.query import (
     guard,
     hold,
 )
-from holdfast.compiler.expressions.sets import without_order
+from holdfast.compiler.expressions.sets import in_order, without_order
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
@@ -30,7 +30,9 @@ from holdfast.compiler.types.types import (
     DURATION,
     NEVER,
     UUID,
+    EnumOf,
     ListOf,
+    TupleOf,
     Type,
     describe,
     element_of,
@@ -162,6 +164,15 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     if element == NEVER:
         return items
+    if key is not None and not _decides(expressions, key, element):
+        # Members with equal keys keep the order of the set, which Python chooses anew in each
+        # process. So sort the members first.
+        items = in_order(expressions, node.args[0])
+        if is_refused(items.type):
+            return REFUSED_EXPRESSION
+    if key is None and _are_entries(node.args[0]) and isinstance(element, TupleOf):
+        # The keys of a dict differ, so Python never compares the values.
+        key = expressions.unit.made.setdefault(node, _first_of_pair(node))
     order = _order(expressions, node, key, element)
     if order is None:
         return REFUSED_EXPRESSION
@@ -174,6 +185,44 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
         names = (order.some.name, order.other.name)
         query = FunctionCall("sort", (items.query, FunctionLiteral(names, order.is_after(*pair))))
     return TypedQuery(Flat(query), ListOf(element), items.fails)
+
+
+def _are_entries(node: ast.expr) -> bool:
+    """Return True for `d.items()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="items"), args=[], keywords=[]):
+            return True
+        case _:
+            return False
+
+
+def _decides(expressions: Expressions, key: ast.expr, element: Type) -> bool:
+    """Return True when only equal items have equal keys: the key has the item itself, or each part
+    of a tuple.
+    """
+    if not isinstance(key, ast.Lambda) or len(key.args.args) != 1:
+        return False
+    name, body = key.args.args[0].arg, key.body
+    parts = body.elts if isinstance(body, ast.Tuple) else [body]
+    texts = {expressions.unit.text(part) for part in parts}
+    match element:
+        case _ if name in texts:
+            return True
+        case EnumOf():
+            return bool(texts & {f"{name}.name", f"{name}.value"})
+        case TupleOf(elements, names):
+            fields = names or ("",) * len(elements)
+            return all(
+                texts & {f"{name}[{place}]", f"{name}.{field}"}
+                for place, field in enumerate(fields)
+            )
+        case _:
+            return False
+
+
+def _first_of_pair(node: ast.Call) -> ast.Lambda:
+    pair = ast.Lambda(_parameter("pair"), ast.Subscript(ast.Name("pair"), ast.Constant(0)))
+    return ast.fix_missing_locations(ast.copy_location(pair, node))
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:

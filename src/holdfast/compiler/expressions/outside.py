@@ -19,9 +19,10 @@ from holdfast.compiler.expressions.query import Constant, literal
 from holdfast.compiler.types.annotations import from_annotation, of_constant, written
 from holdfast.compiler.types.types import DURATION
 
-#: Up to this integer a double represents every integer exactly.
+#: A double represents every integer up to this one exactly.
 INTEGER_MAX: Final = 2**53
-#: The most values in one constant. A cache of a library can contain millions.
+#: A constant with more values than this is refused. For example, a cache of a library can contain
+#: millions.
 CONSTANT_VALUES_MAX: Final = 10_000
 
 
@@ -29,6 +30,13 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
     """Return a constant of the author's module, as a value in the state machine."""
     if isinstance(found, timedelta) and found.microseconds == 0:
         return TypedQuery(Constant(int(found.total_seconds())), DURATION)
+    if isinstance(found, datetime) and not _is_fixed(found):
+        return unit.refused(
+            node,
+            "HF003",
+            f"the offset of `{unit.text(node)}` changes with the date, and its text keeps one",
+            "datetime(2026, 3, 1, 9, tzinfo=timezone.utc), or pass it as an argument",
+        )
     text = written(found)
     if text is not None:
         kind: Any = datetime if isinstance(found, datetime) else type(found)
@@ -59,6 +67,16 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
             "pass it as an argument, or use it inside a @task",
         )
     return TypedQuery(literal(plain), of_constant(found))
+
+
+def _is_fixed(moment: datetime) -> bool:
+    """Return True when the moment has no offset, or one of whole minutes that is the same at all
+    times. In a time zone Python's `moment + days(1)` may have another offset.
+    """
+    if moment.tzinfo is None:
+        return True
+    offset = moment.tzinfo.utcoffset(None)
+    return offset is not None and offset % timedelta(minutes=1) == timedelta()
 
 
 def _is_larger(found: object, values_max: int) -> bool:
@@ -92,8 +110,8 @@ def _json_constant(value: object) -> Any:
             items = [_json_constant(item) for item in value]
             return NOTHING if any(item is NOTHING for item in items) else items
         case set() | frozenset():
-            # Python orders a set differently in each process. Sorted items keep the definition the
-            # same, and its hash.
+            # Sort the items, because Python orders a set differently in each process. Otherwise the
+            # definition, and so its hash, would differ, too.
             items = [_json_constant(item) for item in sorted(value, key=repr)]
             return NOTHING if any(item is NOTHING for item in items) else items
         case dict() if all(isinstance(key, str) for key in value):

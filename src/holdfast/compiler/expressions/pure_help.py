@@ -39,7 +39,8 @@ def pure_function(
     used.sort(key=lambda part: (part.lineno, part.col_offset))
     names = dict.fromkeys(part.id for part in used if part.id not in bound and not is_outside(part))
     if not all(name in text for name in names):
-        return ""  # The source does not contain the call that `key=len` means
+        # The source does not contain the call, which `key=len` only implies.
+        return ""
     odd = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Starred)
     is_odd = any(isinstance(part, odd) for part in ast.walk(node))
     if is_odd or len(text) > _TEXT_MAX or not 1 <= len(names) <= _PARAMETERS_MAX:

@@ -166,8 +166,8 @@ TRUE: Final = Constant(value=True)
 FALSE: Final = Constant(value=False)
 EMPTY_LIST: Final = ArrayOf(())
 
-#: The precedence of each operator; a higher number binds tighter (as in the JSONata parser's own
-#: table).
+#: The precedence of each operator, as in the table of the JSONata parser. An operator with a higher
+#: number binds tighter.
 _STRENGTH: Final = {
     "or": 25,
     "and": 30,
@@ -189,10 +189,10 @@ _NEGATIVE: Final = 70
 _LOWEST: Final = 0
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS: Final = frozenset({"and", "or", "in", "true", "false", "null", "function"})
-#: Created once: `json.dumps` would create an encoder for each constant. `typed` keeps 1, 1.0 and
-#: true apart in the cache.
+#: One encoder and a cache, because `json.dumps` would create an encoder for each constant. The
+#: cache is `typed`; otherwise 1, 1.0 and true would be the same entry.
 _json_text: Final = lru_cache(maxsize=1024, typed=True)(json.JSONEncoder(ensure_ascii=False).encode)
-#: The encoder's function for text, called directly because most constants are texts.
+#: The encoder's own function for text. It is called directly, because most constants are texts.
 _string_text: Final = json.encoder.encode_basestring
 
 
@@ -206,8 +206,8 @@ def render(query: QueryTree) -> str:
         case Constant(value):
             return _string_text(value) if isinstance(value, str) else _json_text(value)
         case ItemOf(ItemOf() as base, index):
-            # Without parentheses JSONata would apply the second index to the list before the first
-            # index, and not to the item.
+            # Without the parentheses JSONata would apply the second index to the list and not to
+            # the item that the first index gives.
             return f"({render(base)})[{render(index)}]"
         case ItemOf(base, index):
             return f"{_inside(base, _ATOM)}[{render(index)}]"
@@ -280,8 +280,9 @@ def template(query: QueryTree) -> JsonValue:
     """
     match query:
         case Constant(str() as text) if text.startswith("{%") or not text:
-            # Quote the author's text, so that ASL never evaluates it. An empty text also becomes an
-            # expression, because some validators refuse `""`.
+            # Write the author's text as a quoted text in an expression, so that ASL does not
+            # evaluate the text itself. An empty text is written in the same way, because some
+            # validators refuse `""`.
             return expression(query)
         case Constant(value):
             return value

@@ -9,9 +9,11 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.query import QueryTree
 from holdfast.compiler.types.types import Type
 
-#: The query for the result, its type, and the Python errors that computing it may raise.
+#: The query that computes the result, the type of the result, and the Python errors that the
+#: computation may raise.
 MethodResult: TypeAlias = tuple[QueryTree, Type, frozenset[str]]
-#: From the value, its type and the arguments to the result; None when there is no exact form.
+#: A rule gets the value, its type and the arguments of the method, and gives the result, or None
+#: when JSONata has no exact form for it.
 MethodRule: TypeAlias = Callable[[QueryTree, Type, tuple[TypedQuery, ...]], MethodResult | None]
 
 CANNOT_FAIL: Final[frozenset[str]] = frozenset()

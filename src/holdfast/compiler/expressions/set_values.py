@@ -46,6 +46,7 @@ from holdfast.compiler.types.types import (
     is_numeric,
     is_text,
     join,
+    join_all,
     may_be_list,
     members_of,
 )
@@ -53,14 +54,25 @@ from holdfast.compiler.types.types import (
 MEMBERS_HELP: Final = (
     "members of one type: texts, numbers, dates, members of one enum, tuples of them"
 )
-#: A query of two sets, each of which may be read several times.
+#: Returns the query for an operation on two sets. It may contain the query of each set several
+#: times.
 _OfTwo = Callable[[QueryTree, QueryTree, Type], QueryTree]
 
 
 def has_plain_equality(element: Type) -> bool:
     """Return True when two members of a set of this type are equal exactly when their JSON is."""
-    kinds = {_kind(member) for member in members_of(element) if member not in (NONE, NEVER)}
-    return None not in kinds and len(kinds) <= 1
+    members = [member for member in members_of(element) if member not in (NONE, NEVER)]
+    kinds = set(map(_kind, members))
+    return None not in kinds and len(kinds) <= 1 and _have_plain_equality(members)
+
+
+def _have_plain_equality(members: list[Type]) -> bool:
+    """Return False for tuples of several types with items that are equal only in Python: `(True,)`
+    and a `tuple[int, ...]`.
+    """
+    if not any(isinstance(member, ListOf) for member in members) or len(members) == 1:
+        return True
+    return has_plain_equality(join_all(element_of(member) or NEVER for member in members))
 
 
 def _kind(member: Type) -> object:
@@ -198,7 +210,7 @@ def _is_different(some: QueryTree, others: QueryTree, element: Type) -> QueryTre
     return FunctionCall("not", (_is_equal(some, others, element),))
 
 
-#: Operators and methods that give a set.
+#: The operators and methods whose result is a set.
 MAKING: Final[Mapping[str, _OfTwo]] = MappingProxyType(
     {
         "|": _union,
@@ -209,7 +221,7 @@ MAKING: Final[Mapping[str, _OfTwo]] = MappingProxyType(
         "difference": _difference,
     }
 )
-#: Operators and methods that compare two sets.
+#: The operators and methods that compare two sets.
 COMPARING: Final[Mapping[str, _OfTwo]] = MappingProxyType(
     {
         "==": _is_equal,
@@ -261,7 +273,8 @@ def _method(name: str) -> MethodRule:
     ) -> MethodResult | None:
         if len(arguments) != 1 or not isinstance(type_, SetOf):
             return None
-        # Python's set methods accept any list. The operators accept only sets.
+        # A method such as `union` accepts any list as its argument, while the operators accept only
+        # sets.
         other = arguments[0]
         member = other.type.element if isinstance(other.type, SetOf) else element_of(other.type)
         if member is None:

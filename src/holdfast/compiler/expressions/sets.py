@@ -56,7 +56,7 @@ def members(expressions: Expressions, node: ast.expr) -> TypedQuery | None:
         case ast.Set(elts=items):
             return lower_list(expressions, items)
         case ast.SetComp():
-            _allow(expressions, node)
+            expressions.unit.unordered.update(_loops(node))
             return lower_list_comprehension(expressions, node)
         case ast.Call(func=ast.Name(id="set" | "frozenset" as name), args=[items], keywords=[]) if (
             expressions.is_builtin(name)
@@ -74,12 +74,22 @@ def without_order(expressions: Expressions, node: ast.expr) -> TypedQuery:
     return expressions.iterable(node)
 
 
+def in_order(expressions: Expressions, node: ast.expr) -> TypedQuery:
+    """Return the items of `node` as a list whose order matters. A set is refused."""
+    expressions.unit.unordered.difference_update([node, *_loops(node)])
+    return expressions.iterable(node)
+
+
 def _allow(expressions: Expressions, node: ast.expr) -> None:
     """Let `node`, and the loops of a comprehension, go through sets."""
-    unordered = expressions.unit.unordered
-    unordered.add(node)
+    expressions.unit.unordered.update([node, *_loops(node)])
+
+
+def _loops(node: ast.expr) -> list[ast.expr]:
+    """Return what the loops of a comprehension go through."""
     if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp):
-        unordered.update(generator.iter for generator in node.generators)
+        return [generator.iter for generator in node.generators]
+    return []
 
 
 def is_hashable(type_: Type) -> bool:

@@ -22,7 +22,8 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.types.types import BOOL, INT, STR, ListOf, Type, element_of, is_text
 
-#: The characters for which `str.isspace()` is true. JavaScript's class of white space has others.
+#: The characters for which Python's `str.isspace()` is true. The class of white space in
+#: JavaScript, which JSONata uses, has others.
 _SPACES: Final = (
     r"\t\n\u000b\f\r\u001c-\u001f \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 )
@@ -43,7 +44,8 @@ def _starts(value: QueryTree, prefix: QueryTree) -> QueryTree:
 
 
 def _ends(value: QueryTree, suffix: QueryTree) -> QueryTree:
-    # A suffix longer than the value would begin before the value, so it never matches.
+    # A suffix that is longer than the value never matches. The subtraction would be negative for
+    # it, and `substring` would then count from the end.
     rest = Binary("-", length(value), length(suffix))
     is_longer = Binary("<", rest, Constant(0))
     end = Binary("=", FunctionCall("substring", (value, rest)), suffix)

@@ -72,8 +72,8 @@ def uneven_failure() -> QueryTree:
     return failure("ValueError: the arguments of zip() have different lengths")
 
 
-# As in Python, a `for` over a strict zip first runs its body up to the end of the shortest list and
-# then fails.
+# A `for` over a strict zip first runs its body for each item of the shortest list and fails after
+# that, as it does in Python.
 
 
 def strict_zip(lowering: Lowering, node: ast.expr) -> ast.Call | None:

@@ -27,7 +27,7 @@ from holdfast.compiler.expressions.outside import INTEGER_MAX
 from holdfast.compiler.graphs.inputs import Use, inputs_of
 from holdfast.compiler.graphs.places import DocumentPath, refuse, spot_of
 from holdfast.compiler.graphs.plan import arrange, find_cycles, singles_of
-from holdfast.compiler.graphs.services import service_problems
+from holdfast.compiler.graphs.services import secret_problems, service_problems
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.task_arguments import can_fit
@@ -46,6 +46,9 @@ from holdfast.errors import nearest
 from holdfast.limits import NAME_CHARACTERS_MAX
 
 _ID: Final = re.compile(rf"[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
+#: Names that no graph may have. A request cannot name a workflow "." or "..", and names that begin
+#: with "holdfast." belong to Holdfast.
+_RESERVED: Final = re.compile(r"\.\.?\Z|holdfast\.")
 _ID_EXPECTED: Final = f"1 to {NAME_CHARACTERS_MAX} of A-Z a-z 0-9 _ . -"
 
 
@@ -57,6 +60,7 @@ def check_dag(graph: GraphModel) -> None:
         for step in (*graph.steps, *graph.compensations):
             if step.task.is_service:
                 refused += [*service_problems(step), *_references(graph, step)]
+                refused += secret_problems(graph, step)
             else:
                 refused += _arguments(graph, step, sources_of(step))
         refused += _inputs(graph)
@@ -76,8 +80,10 @@ def _shape(graph: GraphModel) -> Iterator[Diagnostic]:
         help_ = 'dag("nightly", step("extract", extract))'
         yield spot_of(graph.written).refusal("HF007", message, help_)
         return
-    if not _is_id(graph.name):
-        message = f"{_shown(graph.name)} is no name of a workflow: {_ID_EXPECTED}"
+    if not _is_id(graph.name) or _RESERVED.match(graph.name):
+        reserved = "., .. and names that begin with holdfast. are reserved"
+        expected = reserved if _is_id(graph.name) else _ID_EXPECTED
+        message = f"{_shown(graph.name)} is no name of a workflow: {expected}"
         yield spot_of(graph.written, ("workflow_id",)).refusal("HF057", message, '"nightly"')
     if not graph.steps:
         message = "this graph has no steps"
@@ -302,7 +308,8 @@ def _type_of(graph: GraphModel, tree: Any) -> Type:
         case dict() if not references_in(list(tree.values())):
             return DictOf(join_all(_type_of(graph, item) for item in tree.values()))
         case _:
-            # An object that contains results may be a model, which checks its own fields.
+            # An object that contains results of steps may be meant as a model. Its type is unknown
+            # here, and the model checks its fields at run time.
             return UNKNOWN
 
 

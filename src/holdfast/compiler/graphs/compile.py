@@ -229,7 +229,8 @@ class _Emitting:
         exports: list[list[int]] = [[] for _ in lanes.branches]
         for step in sorted(wanted.union(lanes.needed)):
             exports[owner[step]].append(step)
-        # A step may also read the result of a step on which it depends only indirectly.
+        # A step may read the result of a step on which it depends only through others. So it waits
+        # for that step, too.
         awaited = [
             sorted({*earlier, *(owner.get(step, n) for step in reads[n])} - {n})
             for n, earlier in enumerate(lanes.after or [()] * len(lanes.branches))

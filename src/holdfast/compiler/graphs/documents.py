@@ -48,7 +48,7 @@ _STEP: Final = ("id", "type", "depends_on", "arguments", "timeout_seconds", "ret
 _APPROVAL: Final = (
     *("id", "type", "depends_on", "assignee_role", "title", "notification", "timeout_seconds"),
 )
-#: The fields of a retry; True for a duration.
+#: The fields of a retry. The value is True when the field is a duration.
 _RETRY: Final[Mapping[str, bool]] = {
     "max_attempts": False,
     "interval_seconds": True,
@@ -123,7 +123,8 @@ class _Reading:
         if not self._is(dict, row, path, "an object", '{"id": "extract", "type": "extract"}'):
             return None
         kind = str(row.get("type"))
-        if kind not in self.kinds:  # a kind that the project has registered has fields of its own
+        # A kind that the project has registered has its own fields, which are checked later.
+        if kind not in self.kinds:
             service = ("service",) if kind in NAMED_BY_ID else ()
             known = _APPROVAL if kind == HUMAN_APPROVAL else (*_STEP, *service)
             self._known_fields(row, path, known)
@@ -160,9 +161,12 @@ class _Reading:
         if task is None and name:
             known = ", ".join(sorted({*self.tasks, *self.kinds})) or "none"
             message = f'"{name}" is none of the tasks: {known}'
+            meant = nearest(name, self.tasks)
             if field == '"type"':
-                message += f"; nor a kind of step: {', '.join((*NAMED_BY_ID, HUMAN_APPROVAL))}"
-            meant = nearest(name, self.tasks) or next(iter(self.tasks), "extract")
+                built_in = (*NAMED_BY_ID, HUMAN_APPROVAL)
+                message += f"; nor a kind of step: {', '.join(built_in)}"
+                meant = nearest(name, (*self.tasks, *self.kinds, *built_in))
+            meant = meant or next(iter(self.tasks), "extract")
             self.refuse(path, "HF056", message, f'{field}: "{meant}"')
         return task
 

@@ -23,7 +23,7 @@ from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import UNKNOWN, Type
 
-#: `inspect` marks a parameter without a default with this value.
+#: The value with which `inspect` marks a parameter without a default.
 REQUIRED: Final[Any] = inspect.Parameter.empty
 
 
@@ -70,7 +70,7 @@ def _uses(graph: GraphModel) -> dict[str, list[Use]]:
         if not sources:
             continue
         hints = hints_of(step.task)
-        # An action of a service has no declared parameters
+        # An action of a service is not a Python function, so it has no declared parameters.
         parameters = {} if step.task.is_service else parameters_of(step.task)
         for name, tree in sources.items():
             default = parameters[name].default if name in parameters else REQUIRED

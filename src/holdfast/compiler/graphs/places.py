@@ -19,12 +19,14 @@ from holdfast.asl.json_text import positions
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.source import Source, Span
 
-#: The path from a step to one of its parts: `("depends_on", 0)`, or `("arguments", "rows")`; the
-#: key of that argument is `("parameter", "rows")`; the empty path is the step itself.
+#: The path from a step to one of its parts, such as `("depends_on", 0)` or `("arguments", "rows")`.
+#: `("parameter", "rows")` is the key of that argument, and the empty path is the step itself.
 DocumentPath: TypeAlias = tuple[str | int, ...]
 
-#: The positions of the arguments of `step` that may be positional, by their names in JSON.
+#: The positions of those arguments of `step` that may be positional, by the names that they have in
+#: JSON.
 _POSITIONS: Final[Mapping[str, int]] = {"id": 0, "workflow_id": 0, "type": 1}
+_DECODER: Final = json.JSONDecoder()
 _Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 
 
@@ -135,13 +137,18 @@ def _is_text(node: ast.expr | None, text: str | int) -> bool:
 
 
 def _in_json(file: str, text: str, location: str, path: DocumentPath) -> Spot:
-    places, lines = _places(text), text.splitlines() or [""]
+    places, lines = _places(text), _lines(text)
     inside = ("arguments", *path[1:]) if path[:1] == ("parameter",) else path
     steps = (f"[{part}]" if isinstance(part, int) else f"/{part}" for part in inside)
     known = list(itertools.accumulate(steps, initial=location.removesuffix("/")))
     line, column = next(places[one or "/"] for one in reversed(known) if (one or "/") in places)
     row = lines[line - 1]
-    return Spot(file, Span(line, column, _width(row[column - 1 :])), row)
+    return Spot(file, Span(line, column, _width(row, column - 1)), row)
+
+
+@lru_cache(maxsize=8)
+def _lines(text: str) -> list[str]:
+    return text.splitlines() or [""]
 
 
 @lru_cache(maxsize=8)
@@ -149,11 +156,11 @@ def _places(text: str) -> Mapping[str, tuple[int, int]]:
     return positions(text)
 
 
-def _width(rest: str) -> int:
+def _width(row: str, begin: int) -> int:
     """Return the width of the value that begins here; for a value of several lines, that of its
     first line.
     """
     try:
-        return json.JSONDecoder().raw_decode(rest)[1]
+        return _DECODER.raw_decode(row, begin)[1] - begin
     except ValueError:
-        return max(len(rest.rstrip()), 1)
+        return max(len(row.rstrip()) - begin, 1)

@@ -51,8 +51,8 @@ from typing import Final, TypeAlias
 
 Plan: TypeAlias = "SingleStep | Chain | Fork | Core"
 
-#: The greatest depth of forks inside of forks; deeper ones become a core, which is flat. JSON
-#: readers limit the depth of a document. No plan is deeper than twice this number.
+#: The greatest depth of forks inside forks. A deeper graph becomes a `Core`, which is flat, because
+#: readers of JSON limit the depth of a document. No plan is deeper than twice this number.
 _NESTING_MAX: Final = 12
 
 

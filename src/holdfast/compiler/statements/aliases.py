@@ -14,13 +14,14 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 _INNER_CHANGES: Final = frozenset({"add", "append", "extend"})
-#: Methods that change the list, dict or set with the name before the dot.
+#: The methods that change the list, dict or set on which they are called.
 CHANGES: Final = frozenset(
     {"add", "append", "clear", "discard", "extend", "insert", "remove", "reverse", "sort", "update"}
 )
-#: Methods that change it and also give a value.
+#: The methods that change the list or dict on which they are called and also return a value.
 TAKES: Final = frozenset({"pop", "setdefault"})
-#: Methods that do not store their arguments: no second name refers to an argument after the call.
+#: The methods that do not store their arguments. After such a call no new name refers to an
+#: argument.
 _HARMLESS_METHODS: Final = frozenset(
     [
         "count",
@@ -44,8 +45,8 @@ _FRESH_METHODS: Final = frozenset(
 )
 
 IsDurable = Callable[[ast.AST], bool]
-#: Decides whether a call returns a list or dict to which no other name refers. None: only the form
-#: of the call decides.
+#: A function that returns True when a call returns a list or dict to which no other name refers. It
+#: returns None when only the form of the call can decide.
 IsFreshCall = Callable[[ast.Call], bool | None]
 
 
@@ -66,7 +67,8 @@ def is_change(node: ast.AST) -> bool:
         case ast.Expr(
             value=ast.Call(func=ast.Attribute(value=ast.Call() | ast.Subscript(), attr=method))
         ):
-            return method in _INNER_CHANGES  # `inner_lists`
+            # `inner_lists.py` handles these changes.
+            return method in _INNER_CHANGES
         case ast.Assign(targets=targets):
             return any(isinstance(target, ast.Subscript) for target in targets)
         case _:
@@ -81,7 +83,8 @@ def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[s
     functions = {
         node.name
         for node in ast.walk(function)
-        # A call of the workflow's own name starts a child, which gets copies.
+        # Leave out the workflow itself. A call of its name starts a child, which gets copies of the
+        # arguments.
         if isinstance(node, ast.FunctionDef) and node is not function
     }
     for node in ast.walk(function):
@@ -143,7 +146,8 @@ def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterat
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             inner = [(part, True) for part in parts]
         case ast.Dict(keys=keys, values=values):
-            # `**other` copies the items of the other dict.
+            # `**other` copies the items of the other dict, so the new dict does not keep the other
+            # dict itself.
             inner = [(value, key is not None) for key, value in zip(keys, values, strict=True)]
         case ast.BoolOp(values=parts):
             inner = [(part, is_kept) for part in parts]
@@ -170,7 +174,8 @@ def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterat
 def _keeps_arguments(function: ast.expr) -> bool:
     match function:
         case ast.Name(id=name):
-            # Another function of the author may keep or return its arguments.
+            # A function of the author may keep or return its arguments, so another name may refer
+            # to them after the call.
             return name in _KEEPING_FUNCTIONS or not hasattr(builtins, name)
         case ast.Attribute(attr=method):
             return method not in _HARMLESS_METHODS

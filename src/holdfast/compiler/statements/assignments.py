@@ -69,8 +69,8 @@ def _assign(
         case ast.Tuple() | ast.List():
             lower_unpacking(statements, node, target, value)
         case _:
-            # Lower the right side even for a refused target, so that its refusals are reported,
-            # too.
+            # The target is refused. Lower the right side all the same, so that its own refusals are
+            # reported in the same run.
             give(statements, node, target, statements.value(value))
 
 

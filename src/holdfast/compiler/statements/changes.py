@@ -226,9 +226,9 @@ def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery |
         message = f"`{name}` is changed here, and something else may hold the same value; copy it"
         kinds = {ListOf: "list", SetOf: "set"}
         copy = kinds.get(type(current.type), "dict")
-        # The compiler always counts the branch that captures the name as a second holder of the
-        # value. So an assignment of the copy to the same name would be refused again, and the help
-        # names another.
+        # The help names another variable for the copy. The compiler treats the branch that captures
+        # the old name as a second holder of its value, so an assignment of the copy to the same
+        # name would be refused again.
         is_captured = unit.captured is not None and name in unit.captured
         own = f"own_{name}" if is_captured else name
         unit.refuse(node, "HF023", message, f"{own} = {copy}({name})")

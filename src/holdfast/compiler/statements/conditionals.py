@@ -76,7 +76,9 @@ def _with(node: ast.stmt, arm: ast.expr) -> ast.stmt:
         case ast.Return():
             made = ast.Return(arm)
         case _ if isinstance(arm, ast.Constant):
-            made = ast.Pass()  # As in `notify(text) if flag else None`
+            # The value is a constant, as in `notify(text) if flag else None`, so this way does
+            # nothing.
+            made = ast.Pass()
         case _:
             return ast.copy_location(ast.Expr(arm), arm)
     return ast.copy_location(made, node)

@@ -75,7 +75,7 @@ def _handler(
     body = statements.block(node.body)
     flow.handlers.pop()
     if node.name is not None and flow.environment is not None:
-        # As in Python, the name of the caught error has no value after the handler.
+        # In Python, too, the name of the caught error has no value after the handler.
         flow.environment = flow.environment.without(node.name)
     if not classes:
         return None

@@ -123,8 +123,8 @@ def _jumps(node: ast.AST, *, is_in_loop: bool) -> Iterator[ast.stmt]:
             for inner in orelse:
                 yield from _jumps(inner, is_in_loop=is_in_loop)
         case ast.ExceptHandler(body=body):
-            # In a handler inside the body a bare `raise` is allowed: it raises the error that this
-            # handler has caught.
+            # A bare `raise` is allowed in a handler inside the `finally` body, because it raises
+            # the error that this handler has caught. So it is no jump out of the `finally`.
             for inner in body:
                 found = _jumps(inner, is_in_loop=is_in_loop)
                 yield from (jump for jump in found if not isinstance(jump, ast.Raise))

@@ -16,8 +16,8 @@ class Meeting:
     """A place to which several ways lead. A fact is true there when it is true on all of them."""
 
     environment: Environment | None = None
-    #: The last result: a statement without changes gives the same object, which need not be joined
-    #: again.
+    #: The result of the last join. A statement without changes leads here with the same object,
+    #: which need not be joined again.
     _latest: Environment | None = None
 
     def reach(self, environment: Environment | None) -> None:
@@ -64,15 +64,18 @@ class Flow:
 
     environment: Environment | None
     loops: list[LoopPoint] = field(default_factory=list)
-    #: The handlers of every `try` around this point: an error in any statement may lead there.
+    #: The handlers of every `try` around this point. An error in any statement here may lead to one
+    #: of them.
     watchers: list[Meeting] = field(default_factory=list)
     handlers: list[HandlerPoint] = field(default_factory=list)
     finals: list[FinalPoint] = field(default_factory=list)
-    #: How many `try` bodies and `compensating` blocks surround this point.
+    #: The number of `try` bodies and `compensating` blocks around this point.
     protections: int = 0
-    #: How many of `protections` only reject a request (`receive`).
+    #: How many of `protections` are blocks of a request (`receive`), in which an error only rejects
+    #: the request.
     receives: int = 0
-    #: Names of the lists over which loops around this point iterate.
+    #: The names of the lists over which the loops around this point iterate. Such a list must not
+    #: be changed there.
     iterated: list[str] = field(default_factory=list)
     returned: list[Type] = field(default_factory=list)
 

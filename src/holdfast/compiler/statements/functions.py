@@ -190,7 +190,8 @@ def take(statements: Statements, inner: Statements, call: ast.Call, given: list[
         type_ = parameter_type(inner.unit, statements.unit, parameter, node or call, value)
         name = parameter.arg
         variable = inner.hold(name, type_)
-        # If the body assigns to the parameter, the parameter needs a variable of its own.
+        # Use the argument directly unless the body assigns to the parameter. Then the parameter
+        # needs a variable.
         if is_name(value.query) and not is_bound_in_body(function, name):
             inner.give(name, Held(value.query, type_))
         elif not is_refused(type_):

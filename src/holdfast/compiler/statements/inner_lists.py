@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
 _METHODS: Final = ("add", "append", "extend")
-#: Functions whose result does not contain the list itself: a later change of the list does not show
-#: in the result.
+#: The functions whose result does not contain the list itself. So a later change of the list does
+#: not change the result.
 _READERS: Final = frozenset(
     {"all", "any", "len", "list", "max", "min", "set", "sorted", "sum", "tuple"}
 )

@@ -50,7 +50,7 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         pending.extend(reversed(_binding_parts(part)))
 
 
-#: The fields of statements, targets and patterns in which names may be assigned.
+#: The fields of statements, targets and patterns whose nodes may assign to names.
 _BINDING_FIELDS: Final = frozenset(
     [
         "body",

@@ -45,8 +45,8 @@ from holdfast.errors import HoldfastBug
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: The most rounds. Types only become wider, up to `types.bounded`, so only an error in the compiler
-#: can reach this bound.
+#: The most rounds in which the types of a loop are computed. In each round types only become wider,
+#: up to `types.bounded`. So only an error in the compiler can reach this number.
 _ROUNDS_MAX: Final = 100
 
 _Values = tuple[tuple[str, TypedQuery], ...]
@@ -58,8 +58,9 @@ def lower_while(statements: Statements, node: ast.While) -> None:
     origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
 
     def enter() -> None:
-        # In a later round the test may fail after the body has assigned variables. `note` records
-        # for the handlers around the loop which values they may find.
+        # In a later round the test may fail after the body has assigned variables. `note` tells the
+        # handlers around the loop about these values. Without it a handler would know only the
+        # values before the loop.
         statements.flow.note()
         statements.hoisted = {}
         if not is_endless:
@@ -82,7 +83,7 @@ def _test(statements: Statements, node: ast.While, origin: SourcePlace) -> Typed
     test = statements.test(node.test)
     if not (test.fails and statements.flow.protections):
         return test
-    # A Choice state has no Catch, so compute the test in a state that has one.
+    # A Choice state has no Catch. So compute the test in a state before it, which has one.
     variable = statements.scope.name("test", (node, "test"))
     statements.emit(Assign(origin, ((variable, test),)))
     return TypedQuery(Variable(variable), BOOL)
@@ -183,7 +184,8 @@ def _walk(
         case ast.Call(func=ast.Attribute(value=base, attr="items")):
             mapping = statements.expressions.lower(base)
             if isinstance(mapping.type, DictOf):
-                # Store the dict: the body may assign another value to its name.
+                # Store the dict in a variable, because the body may assign another value to its
+                # name while the loop still reads it.
                 kept = _counter(statements, node, "dict")
                 value = LoopVariable(FunctionCall("lookup", (kept, item)), mapping.type.value)
                 key = through.element.parts[0] if isinstance(through.element, LazyTuple) else value
@@ -260,7 +262,8 @@ def _stable(
         if is_alike(head, grown):
             break
         head = grown
-        # This round was lowered with wrong facts; only refusals of the last round count.
+        # This round was lowered with types that turned out to be too narrow. Drop its refusals,
+        # because only those of the last round count.
         del statements.unit.diagnostics[refused_before:]
     else:
         raise HoldfastBug(f"the types of a loop at line {node.lineno} do not settle")

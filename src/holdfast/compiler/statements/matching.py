@@ -66,7 +66,8 @@ def _cases(statements: Statements, node: ast.Match, subject: Subject, number: in
     assert before is not None
     found = _found(statements, subject, case)
     if found is None:
-        # The subject was refused: lower the bodies anyway, to report their refusals, too.
+        # The subject was refused. Lower the bodies all the same, so that their refusals are
+        # reported in the same run.
         statements.block(case.body)
         after = flow.environment
         flow.environment = before
@@ -170,7 +171,8 @@ def _untaken(
     if left.path is not None and not is_refused(left.type):
         environment = environment.with_fact(left.path, left.type)
     if case.guard is not None:
-        # Python assigns the names of the pattern before it evaluates the guard.
+        # Python assigns the names of the pattern before it evaluates the guard, so a name has a new
+        # value even when the guard is false.
         for name, _ in found.bindings:
             environment = environment.without(name)
     return environment
@@ -178,7 +180,7 @@ def _untaken(
 
 def _refuse_later(statements: Statements, node: ast.Match, number: int) -> None:
     later = node.cases[number + 1 :]
-    # A `case _:` that is never reached is good style, so accept it.
+    # A `case _:` that can never be reached is good style, so it is accepted.
     if later and not isinstance(later[0].pattern, ast.MatchAs):
         message = "this case can never be reached: the ones before it take every value"
         statements.unit.refuse(later[0].pattern, "HF010", message, "remove it")

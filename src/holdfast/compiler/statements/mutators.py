@@ -32,7 +32,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.removals import (
     without_first,
 )
-from holdfast.compiler.expressions.sets import without_order
+from holdfast.compiler.expressions.sets import is_hashable, without_order
 from holdfast.compiler.statements.aliases import CHANGES
 from holdfast.compiler.statements.changes import changeable, give
 from holdfast.compiler.types.types import (
@@ -50,7 +50,8 @@ from holdfast.compiler.types.types import (
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: From the call and the value of its name to the new value; None when it was refused.
+#: A rule gets the call and the present value of its name, and gives the new value, or None when the
+#: call was refused.
 _Rule = Callable[["Statements", ast.Call, TypedQuery], TypedQuery | None]
 
 
@@ -59,7 +60,8 @@ def lower_mutator(statements: Statements, node: ast.Expr, call: ast.Call, name: 
     assert isinstance(call.func, ast.Attribute)
     method = call.func.attr
     if method in CHANGES and is_refused(getattr(statements.entry(name), "type", NEVER)):
-        return True  # the refusal of its value says enough
+        # The value was refused already, and that message says enough.
+        return True
     rule = _RULES.get((family_of(statements, name), method))
     if rule is None:
         return False
@@ -230,7 +232,7 @@ def _discard(statements: Statements, call: ast.Call, current: TypedQuery) -> Typ
     if values is None:
         return None
     element = current.type.element
-    if not are_comparable(values[0].type, element):
+    if not are_comparable(values[0].type, element) or not is_hashable(values[0].type):
         _refused_member(statements, call, join(element, values[0].type))
         return None
     query = hold(

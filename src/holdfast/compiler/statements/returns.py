@@ -70,8 +70,8 @@ def _check(unit: Unit, node: ast.expr, found: Type) -> None:
     """
     wanted = signature_of(unit.function).result
     if is_bool_for_number(found, wanted):
-        # Python accepts a bool as an int. JSON does not: a caller that computes with `true` would
-        # fail.
+        # Python accepts a bool for an int, but JSON has `true` for it. A caller that computes with
+        # the result would fail.
         name = unit.function.__name__
         shown = "a bool" if found == BOOL else describe(found)
         message = f"`{name}` returns {describe_exactly(wanted)} and this is {shown}"

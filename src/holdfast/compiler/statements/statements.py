@@ -141,7 +141,8 @@ class Statements:
         self.scope = scope
         self.flow = flow
         self.outer = outer
-        #: In the body of a helper: where its `return` statements store their value.
+        #: The place in which the `return` statements of a helper store their value. None outside
+        #: the body of a helper.
         self.result: Result | None = None
         self.hoisted: dict[ast.AST, TypedQuery] = {}
         self._expressions = Expressions(unit, scope, flow.environment or _EMPTY, self.hoisted)
@@ -441,7 +442,7 @@ class Statements:
         self.emit(If(origin, test, body, orelse))
 
     def _jump(self, node: ast.Break | ast.Continue) -> None:
-        # Python itself refuses a jump outside of a loop.
+        # Python itself refuses a jump outside of a loop, so a loop exists here.
         if isinstance(node, ast.Break):
             self.emit(Break(self.origin(node)))
             self.flow.jump(Way.BREAK)
@@ -466,7 +467,8 @@ class Statements:
             return
         match value:
             case ast.Constant(value=constant) if isinstance(constant, str | EllipsisType):
-                return  # A docstring, or an empty body
+                # This is a docstring, or the `...` of an empty body.
+                return
             case ast.Call() if (function := self.durable(value)) is not None:
                 self.step(value, function, (), node)
             case ast.Call() if (logger := logger_of(self.unit, value)) is not None:
@@ -509,8 +511,8 @@ class Statements:
             self.unit.refuse(node, *change)
             return
         if isinstance(value, ast.Call | ast.Await):
-            # If the call itself is refused, report only that: it is more useful than the unused
-            # result.
+            # If the call itself is refused, report only that refusal. It says more than a message
+            # about the unused result.
             before = len(self.unit.diagnostics)
             found = self.value(value)
             if is_refused(found.type) and len(self.unit.diagnostics) > before:

@@ -20,7 +20,8 @@ from holdfast.compiler.types.types import (
     members_of,
 )
 
-#: One of the values that a subject may have: a constant, None, or all values of a type.
+#: One of the values that the subject of a `match` may have: a constant, None, or all values of a
+#: type.
 Atom: TypeAlias = tuple[Any, ...]
 
 
@@ -68,8 +69,8 @@ def atoms_of(type_: Type) -> Iterable[Atom]:
             case _ if member == BOOL:
                 yield from (atom_of(False), atom_of(True))
             case _:
-                # For a text, number or list the compiler cannot enumerate the values, so only a
-                # pattern for all of them covers the type.
+                # The compiler cannot list the values of a text, number or list. So only a pattern
+                # that matches all of them covers the type.
                 yield ("values", describe(member))
 
 

@@ -104,8 +104,8 @@ def _unpack_step(
         targets = tuple(Target(statements.scope.name(name), n) for n, name in enumerate(names))
         statements.emit(StepStatement(statements.origin(node), action, targets))
         for name, part in zip(names, type_.elements, strict=True):
-            # A branch may return a list of the function around it, so the name does not own its
-            # list.
+            # A branch may return a list that belongs to the function around it. So the name is not
+            # the only one that refers to the list, and must not change it in place.
             statements.hold(name, part, is_own=not isinstance(action, RunParallel))
         return
     variable = statements.scope.name("parts", (node, "parts"))
@@ -146,7 +146,8 @@ def _parts(
             types = (element,) * count
             size = Binary("=", FunctionCall("count", (value.query,)), Constant(count))
             wrong = failure(f"ValueError: {statements.unit.text(target)} has {count} parts")
-            # Put the check into the first value: if one value fails, no name is assigned.
+            # Put the check into the first value. All values are computed before any name is
+            # assigned, so a failed check leaves every name unchanged.
             queries[0] = Conditional(size, queries[0], wrong)
             fails = fails | {"ValueError"}
         case type_:

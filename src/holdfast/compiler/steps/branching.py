@@ -46,7 +46,8 @@ class Branch:
     result: Type
 
 
-#: A function that lowers a `lambda` or a `def` whose parameters have these types.
+#: A function that lowers the body of a branch: a `lambda` or a `def`, whose parameters have these
+#: types.
 BranchLowering = Callable[[Expressions, ast.Lambda | LocalFunction, tuple[Type, ...]], Branch]
 
 
@@ -131,8 +132,8 @@ class Branching:
                 found = entry if isinstance(entry, LocalFunction) else None
             case _ if (declared := _declared(unit.outside(_without_options(node)))) is not None:
                 _require_fit(self.expressions, node, declared, parameters)
-                # Use the same lambda each time this node is lowered, because scopes belong to
-                # nodes.
+                # Create the lambda for this node only once. The compiler identifies scopes by their
+                # nodes, so a second lambda would get a scope of its own.
                 found = unit.made.setdefault(node, _calling(node, parameters))
         if found is not None and _takes(found, parameters):
             return found

@@ -28,7 +28,7 @@ class Obstacle:
     help: str
 
 
-#: The longest time-out of a task that runs in the worker itself; the compiler refuses longer ones.
+#: The longest time-out of a task that runs in the worker itself. The compiler refuses a longer one.
 _inline_seconds_max: ContextVar[int] = ContextVar(
     "inline_seconds_max", default=limits.INLINE_TIMEOUT_SECONDS_MAX
 )

@@ -17,7 +17,8 @@ from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.step_arguments import refuse
 from holdfast.compiler.types.types import NEVER, STR, Type
 
-#: The errors for a value that does not fit its annotation, and pydantic's errors for an annotation.
+#: The errors for a value that does not fit its annotation, and the errors that pydantic raises for
+#: an invalid annotation.
 _NO_JSON: Final = (Misfit, ValueError, TypeError, RuntimeError)
 
 

@@ -14,7 +14,8 @@ from holdfast.compiler.context import NOTHING, Unit
 from holdfast.compiler.variable_names import VariableScopeNames
 from holdfast.errors import WorkflowError
 
-#: By identity, because a comparison with `==` would run the author's code.
+#: The functions of the language that are steps, by identity. A comparison with `==` would run code
+#: of the author.
 _STEPS: Final = frozenset(
     map(
         id,
@@ -36,8 +37,7 @@ _STEPS: Final = frozenset(
         ),
     )
 )
-#: The result for a step that the compiler has refused already, so that callers add no second
-#: message for the same call.
+#: The result for a step that was already refused. Callers add no second message for such a call.
 REFUSED_STEP: Final = object()
 _CONDITION: Final = "wait_for_condition(check, every=minutes(5), backoff=2.0, most=hours(6))(order)"
 _DURATIONS: Final = (surface.seconds, surface.minutes, surface.hours, surface.days, timedelta)

@@ -259,8 +259,8 @@ def _is_plain(body: list[ast.stmt]) -> bool:
             case ast.If(body=inner, orelse=orelse):
                 if not _is_plain(inner) or not _is_plain(orelse):
                     return False
-                # If neither arm returns, both arms would need a copy of the statements after the
-                # `if`.
+                # One of the two arms must return, unless the `if` is the last statement. Otherwise
+                # each arm would need a copy of the statements after the `if`.
                 if not (is_last or returns(inner) or returns(orelse)):
                     return False
             case _:

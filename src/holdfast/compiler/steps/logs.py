@@ -36,7 +36,8 @@ def logger_of(unit: Unit, node: ast.AST) -> str | None:
             return None
     if isinstance(found, ModuleType):
         return "root" if found.__name__ == "logging" else None
-    # Compare the names of classes, because the compiler must not import the loggers' libraries.
+    # Compare the names of the classes. To compare the classes the compiler would have to import the
+    # libraries of the loggers.
     kinds = {f"{cls.__module__}.{cls.__name__}" for cls in type(found).__mro__}
     return None if kinds.isdisjoint(_LOGGERS) else str(found.name)
 

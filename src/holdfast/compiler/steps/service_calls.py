@@ -56,7 +56,8 @@ _HTTP_FIELDS: Final[Mapping[str, Type]] = {
     "Headers": DictOf(ListOf(STR)),
     "ResponseBody": UNKNOWN,
 }
-#: Parameters whose text contains a document. An object for such a parameter is sent as JSON text.
+#: The parameters whose text is a document. If the author gives an object for such a parameter, it
+#: is sent as JSON text.
 _DOCUMENTS: Final = frozenset({"Body", "Detail", "Input", "Message", "MessageBody", "Payload"})
 _SHOWN: Final[Mapping[ParameterKind, str]] = {
     "text": "a text",

@@ -50,7 +50,8 @@ def lower_argument(
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     value = at_border(unit, node, value)
-    # A value of unknown type cannot be a secret: a secret has a type of its own.
+    # A secret has a type of its own. So a value of unknown type is not a secret, and it must not be
+    # passed where one is expected.
     is_clear = UNKNOWN in members_of(value.type) and secret_in(wanted)
     if is_refused(value.type) or (can_fit(value.type, wanted) and not is_clear):
         return value
@@ -110,8 +111,8 @@ def _can_fit_one(found: Type, wanted: Type) -> bool:
         case (EnumOf(cls), EnumOf(other)):
             return cls is other
         case (EnumOf(), _) | (_, EnumOf()):
-            # An enum member is also its text or number if its class inherits from it; mypy checks
-            # that.
+            # An enum member is also a text or a number if its class inherits from that type. mypy
+            # checks such arguments, so accept them here.
             return not isinstance(found if isinstance(wanted, EnumOf) else wanted, ModelOf | DictOf)
         case (ListOf() | TupleOf(), ListOf()):
             element = element_of(found)

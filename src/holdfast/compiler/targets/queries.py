@@ -15,8 +15,8 @@ ERROR: Final = "$states.errorOutput"
 RESULT: Final = "$states.result"
 _EMPTY: Final = '""'
 _JSON_TEXT: Final = r'("[^\\"]*(?:\\.[^\\"]*)*")'
-#: The cause of a Lambda error is JSON. AWS may cut it off, so it is searched with a pattern and not
-#: parsed.
+#: The cause of a Lambda error is JSON. AWS may cut it off at its maximum length, so a pattern
+#: searches it: a parser would fail.
 _MESSAGE: Final = rf'/^\{{(?:"errorType": ?"[^"]*", ?)?"errorMessage": ?{_JSON_TEXT}/'
 _TIMED_OUT: Final = r'/"Status": ?"TIMED_OUT", ?"StopDate": ?[0-9]+\}$/'
 _CAUSE: Final = rf'/^\{{"Cause": ?{_JSON_TEXT}/'
@@ -39,7 +39,8 @@ def error_of_child() -> str:
     name = _found_in(
         cause, _NAME, f'{was_late} ? "{error_names.TIMEOUT}" : "{error_names.TASK_FAILED}"'
     )
-    # The child may have failed because of a function, whose cause is JSON.
+    # The child may have failed because of a Lambda function. The cause of such an error is JSON, so
+    # take the message from it.
     text = f"($text := {_found_in(cause, _CAUSE, _EMPTY)}; {_message_in('$text')})"
     childs = f'{{"Error": {name}, "Cause": {text}}}'
     return f'{ERROR}.Error = "{error_names.TASK_FAILED}" ? {childs} : {ERROR}'

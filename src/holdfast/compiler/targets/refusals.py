@@ -17,8 +17,8 @@ from holdfast.limits import DEFINITION_BYTES_MAX
 
 _EXTENSION: Final = "HF064"
 _LIMIT: Final = "HF065"
-#: Extensions of a state that the export leaves out: the result of the workflow is the same without
-#: them.
+#: The extensions of a state that the export leaves out without a refusal, because the result of the
+#: workflow does not depend on them.
 _SHOWN: Final = frozenset({"Publish", "Note"})
 
 _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
@@ -75,13 +75,14 @@ class StatePlaces:
             file, line, column = row["file"], row["line"], row["column"]
             if file == self.source.file:
                 return file, line, column, self.source.lines[line - 1]
-            # A step of a graph may be in another file.
+            # A step of a graph may be written in another file than the graph, so only its own text
+            # is known.
             return file, line, column, " " * (column - 1) + row["text"]
         name = self.compiled.function.partition(":")[2]
         lines = [node.lineno for node in self.source.functions.values() if node.name == name]
         if lines:
             return self.source.file, lines[0], 1, self.source.lines[lines[0] - 1]
-        # A graph is no function, so use the place of its first state.
+        # A graph has no function to point to, so use the place of its first state.
         return self._place(next(iter(self.compiled.sources)))
 
 
@@ -170,8 +171,8 @@ def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]
             yield states
 
 
-#: The fields of states that do not exist in AWS Step Functions, with the message and the help for
-#: the author.
+#: The fields of a state that AWS Step Functions does not have. Each has the message and the help
+#: for the author.
 _LANES: Final[Mapping[str, tuple[str, str]]] = {
     "Needed": ("branches cannot end before all of them are over on Step Functions", _FIRST),
     "Tolerated": ("one failed branch fails them all on Step Functions", _TOLERATED),

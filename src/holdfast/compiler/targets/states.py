@@ -35,8 +35,8 @@ TargetKind: TypeAlias = Literal["task", "pure", "event", "ask", "send", "workflo
 INVOKE: Final = "arn:aws:states:::lambda:invoke"
 _STOP: Final = "arn:aws:states:::aws-sdk:sfn:stopExecution"
 START: Final = "arn:aws:states:::states:startExecution"
-#: Errors of the Lambda service, not of the function's code. AWS's page on best practices says to
-#: retry them.
+#: The errors of the Lambda service itself, and not of the function's code. The best practices of
+#: AWS say that they should be retried.
 SERVICE_ERRORS: Final = (
     "Lambda.ServiceException",
     "Lambda.AWSLambdaException",
@@ -150,7 +150,8 @@ class Rewriting:
                     "ClientContext": called,
                 }
                 invoked = {**state, "Resource": INVOKE, "Arguments": arguments}
-                # Lambda itself detects that a function has crashed; it sends no heartbeats.
+                # Lambda detects a crash of the function, and the function sends no heartbeats. So
+                # the state must not have a heartbeat time-out.
                 invoked.pop("HeartbeatSeconds", None)
                 return _retried(_with_result(invoked, "Payload"))
             case "send":
@@ -162,9 +163,11 @@ class Rewriting:
                     _with_result({**state, "Resource": INVOKE, "Arguments": sent}, "Payload")
                 )
             case "arn":
-                return state  # A call of a service, already in AWS's form
+                # The state calls a service and is already in the form that AWS uses.
+                return state
             case "again" | "reply" | "pool" | "container":
-                return state  # AWS cannot run it; `refusals` reports that
+                # AWS cannot run this task, and `refusals` reports that.
+                return state
             case "stop":
                 stopped = {"ExecutionArn": state["Arguments"]["execution"]}
                 return {**state, "Resource": _STOP, "Arguments": stopped}
@@ -231,8 +234,8 @@ class Rewriting:
         for known, other in self.placeholders.items():
             if other == placeholder:
                 return f"${{{known}}}"
-        # If a text of the workflow looks like a placeholder, no placeholder may have that name: the
-        # deployment would replace the text.
+        # A text of the workflow may look like a placeholder. Do not choose its name for a
+        # placeholder, because the deployment would replace the text, too.
         taken = {*self.placeholders, *re.findall(r"\$\{(\w+)\}", self._text)}
         chosen = _unused(re.sub(r"\W", "_", wanted, flags=re.ASCII), taken)
         self.placeholders[chosen] = placeholder

@@ -61,9 +61,10 @@ _PLAIN: Final[Mapping[Any, Type]] = {
     PurePath: PATH,
     PurePosixPath: PATH,
 }
-#: pydantic's types of datetimes, recognised by name, so that pydantic need not be imported.
+#: The types for datetimes that pydantic has. They are recognised by name, so that pydantic need not
+#: be imported.
 _DATETIMES: Final = frozenset({"AwareDatetime", "NaiveDatetime", "PastDatetime", "FutureDatetime"})
-#: Before 3.12 `typing.TypedDict` does not record which class has declared a key.
+#: Before Python 3.12, `typing.TypedDict` does not record which class has declared a key.
 _LACKS_TYPED_DICTS: Final = sys.version_info < (3, 12)
 _LISTS: Final = (list, Sequence, Iterable)
 _SETS: Final = (set, frozenset, MutableSet)
@@ -75,7 +76,7 @@ def from_annotation(annotation: Any) -> Type:
     try:
         return _cached(annotation)
     except TypeError:
-        # The metadata in `Annotated[…]` need not be hashable, so the cache cannot be used.
+        # The cache cannot be used, because the metadata in `Annotated[…]` has no hash.
         return _read(annotation)
 
 
@@ -116,7 +117,8 @@ def _plain(annotation: Any) -> Type | None:
     try:
         return _PLAIN.get(annotation)
     except TypeError:
-        return None  # A value without a hash is no class
+        # A value without a hash is not a class, so it is not in the table.
+        return None
 
 
 def _from_dict(arguments: tuple[Any, ...]) -> Type:
@@ -171,7 +173,8 @@ def _from_named_tuple(cls: Any) -> Type:
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError:
-        return Opaque(cls.__name__)  # The name is imported only under TYPE_CHECKING
+        # A name in the annotations is imported only under TYPE_CHECKING, so it does not exist here.
+        return Opaque(cls.__name__)
     return TupleOf(
         tuple(from_annotation(hints.get(name, Any)) for name in cls._fields), cls._fields
     )
@@ -185,7 +188,7 @@ def _from_typed_dict(cls: Any) -> Type:
     try:
         hints = typing.get_type_hints(cls)
     except NameError:
-        # a name that is imported only for type checkers does not exist here
+        # A name in the annotations is imported only under TYPE_CHECKING, so it does not exist here.
         return Opaque(cls.__name__)
 
     @cache

@@ -13,7 +13,8 @@ from typing import Any, Final
 from holdfast.api.surface import WaitTimeout
 from holdfast.asl import error_names
 
-#: The modules with the errors of the language. Other modules of Holdfast may be imported or not.
+#: The modules with the errors of the language. Only their classes count as known, because other
+#: modules of Holdfast are not imported in every process.
 _SURFACE: Final = "holdfast.api."
 _LIBRARY_ROOTS: Final = tuple(
     path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "purelib", "platlib")
@@ -126,5 +127,6 @@ def has_plain_text(cls: type[BaseException]) -> bool:
     try:
         return str(cls("x")) == "x"
     except TypeError:
-        # UnicodeDecodeError and ExceptionGroup cannot be created from a text alone
+        # Some classes, such as UnicodeDecodeError and ExceptionGroup, cannot be created from a text
+        # alone.
         return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-#: pydantic writes years of 365 days, days, hours, minutes and seconds; never months or weeks.
+#: The seconds of each unit with which pydantic writes a duration. A year has 365 days. pydantic
+#: writes no months or weeks.
 UNIT_SECONDS: Final = {"Y": 31_536_000, "D": 86_400, "H": 3_600, "M": 60, "S": 1}
 
 

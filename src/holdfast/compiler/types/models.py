@@ -41,7 +41,7 @@ from holdfast.compiler.types.types import (
     members_of,
 )
 
-#: Settings of a model that change neither a constructed value nor its JSON.
+#: The settings of a model that change neither its values nor their JSON.
 _HARMLESS_SETTINGS: Final = frozenset(
     {"title", "frozen", "arbitrary_types_allowed", "json_schema_extra", "from_attributes", "extra"}
 )
@@ -136,7 +136,8 @@ def _of_another_type(default: object, type_: Type) -> str:
     """Return why a default has another type than its field; "" when it fits. Neither pydantic nor
     `@dataclass` checks it, so the field could have a value of another type.
     """
-    is_scalar = isinstance(default, str | int | float)  # Includes a bool and most enums
+    # A bool and most members of enums are instances of these classes, too.
+    is_scalar = isinstance(default, str | int | float)
     if is_scalar and not fits(of_constant(default), type_) and not isinstance(type_, Opaque):
         return "its default is of another type"
     return ""
@@ -242,7 +243,8 @@ def has_plain_equality(model: Any) -> bool:
     if hasattr(model, "model_fields"):
         is_made = owner.__module__.partition(".")[0] == "pydantic"
         return is_made and len(fields_of(model)) == len(model.model_fields)
-    # `@dataclass` generates its methods from text, so their file is "<string>".
+    # `@dataclass` generates its methods from text, so the file name of their code is "<string>". A
+    # method that the author has written has another.
     is_made = owner is not object and owner.__eq__.__code__.co_filename == "<string>"
     return is_made and all(field.compare for field in dataclasses.fields(model))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -96,7 +97,18 @@ class TypedDictOf(DictOf):
 
     @property
     def required(self) -> tuple[str, ...]:
-        return tuple(name for name in self.fields() if name in self.cls.__required_keys__)
+        # Read the annotations again. With `from __future__ import annotations` Python itself does
+        # not notice `NotRequired`.
+        hints = typing.get_type_hints(self.cls, include_extras=True)
+        return tuple(name for name in self.fields() if _is_required(self.cls, name, hints[name]))
+
+
+def _is_required(cls: Any, name: str, hint: Any) -> bool:
+    """Return True for a key that every value of the `TypedDict` has."""
+    origin = str(typing.get_origin(hint)).rpartition(".")[2]
+    if origin in ("Required", "NotRequired"):
+        return origin == "Required"
+    return name in cls.__required_keys__
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,13 @@ class TupleOf:
 
     elements: tuple[Type, ...]
     names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOf(TupleOf):
+    """The request of `with receive(…) as request:`. Its JSON is an array of its id and of the data
+    that the caller has sent. Only these parts are values.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,24 +164,25 @@ BOOL: Final = Simple("bool")
 INT: Final = Simple("int")
 FLOAT: Final = Simple("float")
 STR: Final = Simple("str")
-#: A timedelta that the workflow itself has computed: a number of seconds.
+#: A timedelta that the workflow itself has computed. Its JSON is a number of seconds.
 DURATION: Final = Simple("timedelta")
-#: A timedelta from the input: ISO 8601 text such as "PT1H30M".
+#: A timedelta from the input. Its JSON is a text in ISO 8601 such as "PT1H30M".
 WRITTEN_DURATION: Final = TextForm("timedelta")
-#: RFC 3339 text; with an offset unless the datetime is naive.
+#: A datetime. Its JSON is a text in RFC 3339, which has an offset unless the datetime is naive.
 DATETIME: Final = TextForm("datetime")
 DATE: Final = TextForm("date")
 DECIMAL: Final = TextForm("Decimal")
 UUID: Final = TextForm("UUID")
 TIME: Final = TextForm("time")
 PATH: Final = TextForm("Path")
-#: pydantic's SecretStr: an encrypted text. A workflow can only test whether it is present.
+#: pydantic's SecretStr. Its JSON is an encrypted text, so a workflow can only test whether it is
+#: present.
 SECRET: Final = TextForm("SecretStr")
 UNKNOWN: Final = Simple("unknown")
 #: The type of the elements of `[]`. It has no values, so a join with another type gives that type,
 #: and it fits everywhere.
 NEVER: Final = Simple("nothing")
-#: The type of a placeholder for something that was refused. It fits everywhere, so that there are
+#: The type of an expression that was refused. It fits everywhere, so that the same mistake causes
 #: no further refusals.
 REFUSED: Final = Simple("refused")
 
@@ -175,7 +195,9 @@ def join_all(members: Iterable[Type]) -> Type:
     texts: set[str] = set()
     for member in members:
         if isinstance(member, TextOf):
-            texts.update(member.values)  # A constant of the module may have thousands of texts
+            # Join all texts at the end, because a constant of the module may have thousands of
+            # them.
+            texts.update(member.values)
         else:
             joined = join(joined, member)
     return join(joined, TextOf(tuple(sorted(texts)))) if texts else joined
@@ -363,7 +385,8 @@ def bounded(type_: Type, depth: int = 0) -> Type:
         case DictOf(value):
             return DictOf(bounded(value, depth + 1))
         case TupleOf(elements):
-            return TupleOf(tuple(bounded(element, depth + 1) for element in elements))
+            parts = tuple(bounded(element, depth + 1) for element in elements)
+            return replace(type_, elements=parts)  # a NamedTuple keeps its names
         case Union(members):
             return join_all(bounded(member, depth) for member in members)
         case _:
@@ -395,7 +418,7 @@ def describe(type_: Type) -> str:
         case ErrorOf():
             return "exception"
         case Union(members):
-            # Put None last, as authors write it.
+            # Put None last, as authors write it, such as `int | None`.
             ordered = sorted(members, key=lambda member: (member == NONE, describe(member)))
             return " | ".join(dict.fromkeys(map(describe, ordered)))
 

@@ -20,7 +20,7 @@ from holdfast.limits import RECORD_RETENTION_SECONDS, START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
 from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.fields import reason_and_author
-from holdfast.runtime.commands.graphs import find_workflow
+from holdfast.runtime.commands.graphs import find_workflow, normalised_input
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, JsonResult, Message, Put, Query, Send
 from holdfast.runtime.storage import keys, tables
@@ -38,7 +38,7 @@ def fork(
 
     Return `execution`, `fork_of`, `step`, and `not_taken_back`: the tasks that have run in the
     origin since it entered the step, its child executions, and the events it has used since.
-    Raises RequestError HF210, HF211, HF216, HF217, HF234, HF412, HF413.
+    Raises RequestError HF205, HF210, HF211, HF216, HF217, HF234, HF412, HF413, HF444.
     """
     words = reason_and_author(request)
     log = yield from known.require_log(tenant, identifier)
@@ -115,8 +115,8 @@ def _entered(run: str, events: Sequence[Event], step: Any) -> int:
 def _overrides(
     known: Lookup, tenant: str, begun: Execution, request: Mapping[str, Any]
 ) -> Generator[Effect, Any, dict[str, Json]]:
-    """Return `set`, and `input` where it is given. Raises RequestError HF210, HF211, HF216,
-    HF217.
+    """Return `set`, and `input` where it is given. Raises RequestError HF205, HF210, HF211, HF216,
+    HF217, HF444.
     """
     (frame,) = begun.frames.values()
     if frame.cancelled is not None or begun.stopping is not None:
@@ -141,8 +141,8 @@ def _overrides(
             f"{frame.position} is not the first step: it takes its data from variables",
             help="give variables instead: --set NAME=JSON",
         )
-    data = known.types.normalise_input(tenant, begun.workflow, request["input"])
-    return {**given, "input": data}
+    found = yield from find_workflow(known, tenant, begun.workflow)
+    return {**given, "input": normalised_input(known, tenant, found, request["input"])}
 
 
 def _move(
@@ -155,7 +155,7 @@ def _move(
     the variables and the undo steps must be those that the new definition needs. Raises
     RequestError HF412 with each obligation that does not hold, HF413.
     """
-    # Imported here because most forks keep their definition: each module that is imported makes the
+    # Imported here because most forks keep their definition. Each module that is imported makes the
     # start of a Lambda function slower.
     from holdfast.migration.positions import position_of_fork  # noqa: PLC0415
     from holdfast.runtime.commands.migrate import LATEST, migration_of, with_computed  # noqa: PLC0415

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError
-from holdfast.limits import RECORD_BYTES_MAX
+from holdfast.limits import PAGE_BYTES_MAX, RECORD_BYTES_MAX
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.presentation import sent_bytes
 from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
 from holdfast.runtime.listing import read_page
 from holdfast.runtime.storage import graphs, keys
-from holdfast.runtime.storage.definitions import Definition, item_of
+from holdfast.runtime.storage.definitions import Definition, compressed_of
 from holdfast.runtime.storage.graphs import StoredGraph
+
+#: The greatest size of a document, and of a picture. An answer may have both, and Lambda limits an
+#: answer to 6 MB.
+_PART_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,9 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
 
     Raises RequestError HF440 for a refused document, HF441 to HF443.
     """
+    # Check the size before the compilation. A document of several megabytes would take seconds to
+    # compile, only to be refused.
+    _require_size(len(graphs.compressed(text)))
     name, definition = known.graphs.compile(text)
     if name in known.workflows:
         raise RequestError(
@@ -43,19 +51,38 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
             status=409,
             help="choose another workflow_id",
         )
-    _require_storable(tenant, definition, text)
+    _require_size(len(compressed_of(definition)))
     now_ms = yield Clock()
     found = yield from graphs.find(tenant, name)
     version = 1 if found is None else found.version + 1
     wanted = StoredGraph(name, version, definition.hash, text, now_ms)
     if found is not None and _is_same(found, wanted):
         return {**shown(found), "registered": False}
-    # Store the definition before the graph: once the graph can be found, an execution may start and
-    # needs its definition.
+    # Store the definition before the graph. As soon as the graph can be found, an execution of it
+    # may start, and needs the definition.
     yield from known.programs.store(tenant, definition)
     if not (yield from graphs.store(tenant, wanted)):
         yield from _require_stored(tenant, wanted)
     return {**shown(wanted), "registered": True}
+
+
+def remove(known: Lookup, tenant: str, name: str) -> JsonResult:
+    """Remove a registered graph. Its executions go on, and no further one starts.
+
+    Raises RequestError HF205; HF446 for a workflow of the deployed code.
+    """
+    found = (yield from graphs.find(tenant, name)) if keys.is_name(name) else None
+    if found is None and name in known.workflows:
+        raise RequestError(
+            "HF446",
+            f"{name} is a workflow of this stack's code",
+            status=409,
+            help="remove it from the code, and deploy",
+        )
+    if found is None:
+        raise known.no_workflow(name)
+    yield from graphs.remove(tenant, name)
+    return {"workflow": name, "removed": True}
 
 
 def _is_same(found: StoredGraph, wanted: StoredGraph) -> bool:
@@ -76,10 +103,7 @@ def _require_stored(tenant: str, wanted: StoredGraph) -> Generator[Effect, Any, 
         )
 
 
-def _require_storable(tenant: str, definition: Definition, text: str) -> None:
-    document = item_of(tenant, definition)["doc"]
-    assert isinstance(document, bytes)
-    size = max(len(document), len(graphs.compressed(text)))
+def _require_size(size: int) -> None:
     if size > RECORD_BYTES_MAX:
         raise RequestError(
             "HF442",
@@ -143,8 +167,9 @@ def workflows(known: Lookup, tenant: str) -> JsonResult:
 
 
 def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
-    """Return one workflow with its picture as SVG; a graph also with its `document`. Raises
-    RequestError HF205.
+    """Return one workflow with its picture as SVG; a graph also with its `document`.
+
+    `omitted` names those that are too large for an answer, if any. Raises RequestError HF205.
     """
     from holdfast.pictures.read import read_drawing  # noqa: PLC0415 - only this route draws
     from holdfast.pictures.svg import draw_svg  # noqa: PLC0415
@@ -154,7 +179,10 @@ def workflow(known: Lookup, tenant: str, name: str) -> JsonResult:
     row = _of_code(name, definition) if graph is None else {**shown(graph), "events": []}
     picture = draw_svg(read_drawing(definition.asl, definition.source_map, title=name))
     document = {} if graph is None else {"document": graph.document}
-    return {**row, **document, "picture": picture}
+    parts = {**document, "picture": picture}
+    large = [part for part, value in parts.items() if sent_bytes(value) > _PART_BYTES_MAX]
+    shown_parts = {part: value for part, value in parts.items() if part not in large}
+    return {**row, **shown_parts, **({"omitted": large} if large else {})}
 
 
 def _of_code(name: str, definition: Definition) -> dict[str, Any]:

@@ -41,8 +41,8 @@ def events(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> JsonResult:
 
 
 def drop(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> JsonResult:
-    """Drop a kept event: no execution uses it from now on. A request is rejected. `asked`: name,
-    key, id, reason, by?.
+    """Drop a kept event: no execution uses it from now on. A request that no execution has used is
+    rejected. `asked`: name, key, id, reason, by?.
 
     An execution that reads the event at this moment may still use it; then its history has it.
     Return `event`, and `used_by`: the executions that have used it. Raises RequestError HF201,
@@ -62,10 +62,12 @@ def drop(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> JsonResult:
         put={**inbox.EVENT_MARK, inbox.ADDRESSEE: inbox.DROPPED, "dropped": now_ms, **words},
         where=(Condition("at", "present"),),
     )
-    if name.endswith(REQUEST_SUFFIX):
+    users = _users(event_id, (yield from _Logs(known, tenant).registered(name, key)))
+    if name.endswith(REQUEST_SUFFIX) and not users:
+        # Store the reply only if no execution has used the request. An execution that has used it
+        # replies itself.
         told = {"request": event_id, "error": _DROPPED_REQUEST, "cause": words["reason"]}
         yield from requests.store_reply(tenant, told)
-    users = _users(event_id, (yield from _Logs(known, tenant).registered(name, key)))
     return {"event": event_id, "used_by": users}
 
 

@@ -3,8 +3,8 @@
 An execution is identified by one of:
 
     01jd…, 26 characters    its id
-    order-7                 its name, among the deployed workflows, the registered graphs and up to
-                            200 state machines
+    order-7                 its name, among the deployed workflows, up to 200 registered graphs and
+                            up to 200 state machines
     fulfil:order-7          its name, among those of one workflow, deployed or not, or state machine
     01234567-89ab-…         the name that Step Functions gives an execution without one
     arn:aws:states:…        its ARN
@@ -13,7 +13,7 @@ An execution is identified by one of:
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -34,12 +34,15 @@ from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
 from holdfast.runtime.storage.log import Log
 
-#: The lifetime of a start message. An execution that has no log after that time will never begin.
+#: The lifetime of a start message in its queue. An execution that has no log after this time will
+#: never begin.
 START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
-#: A name without its workflow costs one read for each state machine. In a stack with more machines
-#: than this, a request must give MACHINE:NAME.
-NAMED_MACHINES_MAX: Final = 200
-#: With a longer event name, the key of a registration would exceed DynamoDB's 2,048 bytes.
+#: A name without its workflow costs one read for each state machine and for each registered graph.
+#: In a stack with more state machines or graphs than this, a request must give MACHINE:NAME or
+#: GRAPH:NAME.
+NAMED_OWNERS_MAX: Final = 200
+#: The greatest length of an event's name. With a longer one, the key of a registration would exceed
+#: the 2,048 bytes that DynamoDB allows.
 EVENT_NAME_BYTES_MAX: Final = 1_947
 #: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for a
 #: child of a distributed Map.
@@ -202,7 +205,8 @@ class Lookup:
         if colon:
             owners = _owners(owner)
         else:
-            registered = set((yield from graphs.names(tenant))) - self.workflows.keys()
+            listed = yield from graphs.names(tenant, NAMED_OWNERS_MAX + 1)
+            registered = set(listed) - self.workflows.keys() if _are_few(listed) else set()
             machines = yield from _machine_workflows(tenant)
             owners = [*sorted(self.workflows), *sorted(registered), *machines]
         runs: dict[str, str] = {}
@@ -264,10 +268,12 @@ def _owners(name: str) -> list[str]:
 
 def _machine_workflows(tenant: str) -> Generator[Effect, Any, list[str]]:
     """Return the state machines among whose executions a name without its workflow is searched."""
-    items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_MACHINES_MAX + 1)
-    if len(items) > NAMED_MACHINES_MAX:
-        return []
-    return [keys.machine_workflow(str(item["sk"])) for item in items]
+    items = yield Query(tables.MAIL, keys.machines(tenant), limit=NAMED_OWNERS_MAX + 1)
+    return [keys.machine_workflow(str(item["sk"])) for item in items] if _are_few(items) else []
+
+
+def _are_few(found: Sequence[Any]) -> bool:
+    return len(found) <= NAMED_OWNERS_MAX
 
 
 def _is_named(state: Execution, arn: str, machine: str) -> bool:

@@ -10,19 +10,30 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast import resources
 from holdfast.asl.program import Json
 from holdfast.asl.resources import POOL
 from holdfast.core.decision import iso_time
 from holdfast.errors import HoldfastError, is_passing
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.effects import Clock, Effect, Get, Item, JsonResult, Query
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    JsonResult,
+    Labels,
+    Measure,
+    NoResult,
+    Query,
+)
 from holdfast.runtime.offers import execution_of, open_offer
 from holdfast.runtime.storage import keys, tables
 
 #: A worker counts as present when it has announced itself within this time. Workers do so each
 #: minute, so two announcements in a row may be lost.
 PRESENT_MS: Final = 3 * 60_000
-#: A task that has waited for less is not reported: a worker may be starting.
+#: A task that has waited for less than this is not reported, because a worker may just be starting.
 PATIENCE_MS: Final = 2 * 60_000
 #: At most this many waiting tasks of one pool are counted.
 COUNTED_MAX: Final = 1_000
@@ -74,6 +85,22 @@ def pools(known: Lookup, tenant: str) -> JsonResult:
         rows = [_shown(worker) for worker in workers]
         found.append({"pool": pool, "waiting": len(due), **oldest, "workers": rows})
     return {"pools": found}
+
+
+def measure_pools(known: Lookup, tenant: str) -> NoResult:
+    """Measure, for each pool, the tasks that wait, the workers that are there, and the longest
+    wait. Costs two queries for each pool.
+    """
+    now_ms = yield Clock()
+    for pool in pools_of(known):
+        due = yield from _due_rows(tenant, pool, now_ms)
+        workers = yield from workers_of(tenant, pool, now_ms)
+        oldest_ms = _due_ms(due[0]) if due else now_ms
+        labels = Labels(wait="pool", target=pool)
+        yield Measure(resources.METRIC_POOL_WAITING, len(due), labels=labels)
+        yield Measure(resources.METRIC_POOL_WORKERS, len(workers), labels=labels)
+        seconds = (now_ms - oldest_ms) / 1_000
+        yield Measure(resources.METRIC_POOL_OLDEST, seconds, "Seconds", labels)
 
 
 def pools_of(known: Lookup) -> list[str]:
@@ -151,7 +178,7 @@ def _unserved_in(
 
 
 def _due_rows(tenant: str, pool: str, now_ms: int) -> Generator[Effect, Any, list[Item]]:
-    partition, until = keys.activity_tasks(tenant, pool), keys.due_until(now_ms)
+    partition, until = keys.pool_tasks(tenant, pool), keys.due_until(now_ms)
     return list((yield Query(tables.MAIL, partition, until=until, limit=COUNTED_MAX)))
 
 

@@ -25,12 +25,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from holdfast.asl.resources import BULK_WORKFLOW
+from holdfast.asl.resources import BULK_WORKFLOW, CONTAINER
+from holdfast.core.arguments import argument_text
 from holdfast.core.state import Attempt
 from holdfast.errors import HoldfastBug
 
 ScopeKind: TypeAlias = Literal["task", "workflow", "all"]
-#: The prefix of the name of a pause's gate. No limit's name begins with it.
+#: The prefix of the name of the gate at which paused work waits. No limit has a name with this
+#: prefix.
 SCOPE_PREFIX: Final = "pause:"
 #: The kinds of attempts that run a function by its name.
 _FUNCTIONS: Final = frozenset({"task", "pure"})
@@ -84,6 +86,10 @@ def covering(workflow: str, attempt: Attempt | None = None) -> tuple[Scope, ...]
     if workflow == BULK_WORKFLOW:
         return ()
     found = (ALL, Scope("workflow", workflow))
-    if attempt is None or attempt.kind not in _FUNCTIONS:
+    if attempt is None:
         return found
-    return (*found, Scope("task", attempt.target))
+    if attempt.kind in _FUNCTIONS:
+        return (*found, Scope("task", attempt.target))
+    if attempt.target.startswith(CONTAINER):
+        return (*found, Scope("task", argument_text(attempt.arguments, "task")))
+    return found

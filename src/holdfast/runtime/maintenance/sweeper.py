@@ -87,13 +87,29 @@ from holdfast.runtime.storage.formats import FORMATS, Formats, require_format
 from holdfast.runtime.storage.log import Log
 
 
+@dataclass(frozen=True, slots=True)
+class _Logs:
+    """How this sweep opens the log of a due row. `is_archived`: as in `Log`; without it the
+    follow-ups of an end would not have the execution archived.
+    """
+
+    owner: str
+    formats: Formats
+    is_archived: bool
+
+    def log_of(self, row: Item) -> Log:
+        tenant, run = str(row["t"]), str(row["run"])
+        return Log(tenant, run, self.owner, "", self.formats, self.is_archived)
+
+
 def sweep(
-    shard: int, owner: str, formats: Formats = FORMATS
+    shard: int, owner: str, formats: Formats = FORMATS, *, archives: bool = False
 ) -> Generator[Effect, Any, list[HoldfastError]]:
     """Process the due rows of this shard. Return the errors of rows whose processing failed. The
-    next sweep reads those rows again.
+    next sweep reads those rows again. `archives`: the stack archives ended executions.
     """
     require_writable(formats)
+    logs = _Logs(owner, formats, archives)
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
@@ -104,7 +120,7 @@ def sweep(
     if len(rows) == SWEEP_ROWS_MAX:
         yield from _hand_out(shard, str(rows[-1]["sk"]), until, now_ms)
     for row in rows:
-        refused += yield from _row(row, owner, formats, now_ms)
+        refused += yield from _row(row, logs, now_ms)
     return refused
 
 
@@ -127,7 +143,7 @@ def _hand_out(shard: int, after: str, until: str, now_ms: int) -> NoResult:
 
 
 def sweep_page(
-    body: Mapping[str, Any], owner: str, formats: Formats = FORMATS
+    body: Mapping[str, Any], owner: str, formats: Formats = FORMATS, *, archives: bool = False
 ) -> Generator[Effect, Any, list[HoldfastError]]:
     """Process a page of due rows for the sweeper. Return the errors, as `sweep` does.
 
@@ -135,6 +151,7 @@ def sweep_page(
     again. Otherwise the messages would multiply while the workers are behind.
     """
     refused: list[HoldfastError] = []
+    logs = _Logs(owner, formats, archives)
     now_ms = yield Clock()
     if now_ms - int(body["at"]) >= SWEEP_SECONDS * 1_000:
         return refused
@@ -145,16 +162,14 @@ def sweep_page(
         if now_ms >= limit_ms:
             # The next sweep reads the remaining rows.
             break
-        refused += yield from _row(row, owner, formats, now_ms)
+        refused += yield from _row(row, logs, now_ms)
     return refused
 
 
-def _row(
-    row: Item, owner: str, formats: Formats, now_ms: int
-) -> Generator[Effect, Any, list[HoldfastError]]:
+def _row(row: Item, logs: _Logs, now_ms: int) -> Generator[Effect, Any, list[HoldfastError]]:
     """Process one row. Return its error, if any."""
     try:
-        yield from _work_off(row, owner, formats, now_ms)
+        yield from _work_off(row, logs, now_ms)
     except HoldfastError as error:
         # Move the row of a log that is damaged or in a newer format to a later time. Otherwise each
         # sweep would read such rows first, and might not reach the rows behind them.
@@ -166,7 +181,7 @@ def _row(
     return []
 
 
-def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
+def _work_off(row: Item, logs: _Logs, now_ms: int) -> NoResult:
     require_format(row, "a due row")
     with reading("a due row"):
         if "entry" in row:
@@ -176,7 +191,7 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
         elif "schedule" in row:
             yield from due_schedules.visit(row, now_ms)
         else:
-            yield from _visit(row, owner, formats, now_ms)
+            yield from _visit(row, logs, now_ms)
 
 
 def _look_ms(row: Item) -> int | None:
@@ -202,8 +217,8 @@ def _timer(row: Item, now_ms: int) -> NoResult:
 # -- watching --------------------------------------------------------------------------------------
 
 
-def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
-    log = Log(str(row["t"]), str(row["run"]), owner, "", formats)
+def _visit(row: Item, logs: _Logs, now_ms: int) -> NoResult:
+    log = logs.log_of(row)
     yield from log.load()
     is_announced = log.sequence < int(row["seq"])
     is_asking = keys.is_asking(str(row["sk"]))
@@ -222,8 +237,8 @@ def _visit(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     if log.state.is_ended:
         if (yield from _finish(log, log.state)):
             yield from follow_ups.drop_row(row)
-        # Keep the row, because no other row leads to this execution.
         else:
+            # Keep the row, because no other row leads to this execution.
             yield from _move(row, watchdog.on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
         return
     yield from wait_rows.repair_row(log, now_ms)

@@ -29,13 +29,17 @@ class Definition:
 
 
 def item_of(tenant: str, definition: Definition) -> dict[str, str | int | bytes]:
-    text = json.dumps([definition.asl, definition.source_map], ensure_ascii=False)
     return {
         "pk": keys.definition(tenant, definition.hash),
         "sk": keys.ONLY,
         FORMAT_FIELD: FORMAT,
-        "doc": zlib.compress(text.encode(), 9),
+        "doc": compressed_of(definition),
     }
+
+
+def compressed_of(definition: Definition) -> bytes:
+    text = json.dumps([definition.asl, definition.source_map], ensure_ascii=False)
+    return zlib.compress(text.encode(), 9)
 
 
 def read_item(item: Any) -> Definition:

@@ -1,0 +1,199 @@
+"""Dates and moments: sums with durations, differences, parts, and the order of moments.
+
+Both are text, as pydantic writes it: `2026-03-01` and `2026-03-01T09:00:00.250000+01:00`. The first
+19 characters of a moment are its clock; a fraction of six digits and an offset may follow. Python
+adds a duration to the clock and keeps fraction and offset, and so does the expression here. The
+difference of two moments is refused, because it may have a fraction of a second, and a duration of
+a workflow has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.expressions.durations import in_seconds, is_duration
+from holdfast.compiler.expressions.query import (
+    Binary,
+    Conditional,
+    Constant,
+    FunctionCall,
+    QueryTree,
+    failure,
+    hold,
+)
+from holdfast.compiler.types.types import BOOL, DATE, DATETIME, DURATION, INT, Type
+
+Combined = tuple[QueryTree, Type, frozenset[str]]
+
+_DAY_SECONDS: Final = 86_400
+_DAY_MS: Final = 86_400_000
+#: The milliseconds from 1970 to 0001-01-01 and to 10000-01-01. Every date of Python lies between
+#: them.
+_FIRST_MS: Final = -62_135_596_800_000
+_END_MS: Final = 253_402_300_800_000
+_DAYS_BEFORE_1970: Final = 719_162
+_DATE_PICTURE: Final = Constant("[Y0001]-[M01]-[D01]")
+_CLOCK_PICTURE: Final = Constant("[Y0001]-[M01]-[D01]T[H01]:[m01]:[s01]")
+_CLOCK_SIZE: Final = 19
+_FRACTION_SIZE: Final = 7
+_OUT_OF_RANGE: Final = "OverflowError: date value out of range"
+_MIXED: Final = "TypeError: can't compare offset-naive and offset-aware datetimes"
+#: For each part of the text of a time, the position of its first character and its length.
+_PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        "year": (0, 4),
+        "month": (5, 2),
+        "day": (8, 2),
+        "hour": (11, 2),
+        "minute": (14, 2),
+        "second": (17, 2),
+    }
+)
+_PARTS_OF_DATE: Final = ("year", "month", "day")
+
+
+def combined_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> Combined | None:
+    """Lower `day + duration`, `moment - duration` and `day - day`; None for other operands."""
+    match (symbol, left.type, right.type):
+        case ("+", type_, other) if type_ == DURATION and other in (DATE, DATETIME):
+            return _moved("+", right, left.query)
+        case ("+" | "-", type_, other) if type_ in (DATE, DATETIME) and other == DURATION:
+            return _moved(symbol, left, right.query)
+        case ("-", type_, other) if type_ == other == DATE:
+            between = Binary("-", _millis(left.query), _millis(right.query))
+            return Binary("/", between, Constant(1_000)), DURATION, frozenset()
+        case _:
+            return None
+
+
+def _moved(symbol: str, start: TypedQuery, seconds: QueryTree) -> Combined:
+    def build(text: QueryTree) -> QueryTree:
+        # For a date Python ignores the part of the duration that is not a whole day, so use only
+        # the whole days.
+        if start.type == DATE:
+            step = Binary("*", _whole_days(seconds), Constant(_DAY_MS))
+            return _written(Binary(symbol, _millis(text), step), _DATE_PICTURE)
+        clock = Binary("&", _part(text, 0, _CLOCK_SIZE), Constant("Z"))
+        step = Binary("*", seconds, Constant(1_000))
+        moved = _written(Binary(symbol, _millis(clock), step), _CLOCK_PICTURE)
+        return Binary("&", moved, _part(text, _CLOCK_SIZE))
+
+    return hold(start.query, build, "_start"), start.type, frozenset({"OverflowError"})
+
+
+def _written(millis: QueryTree, picture: QueryTree) -> QueryTree:
+    def build(held: QueryTree) -> QueryTree:
+        is_known = Binary(
+            "and",
+            Binary(">=", held, Constant(_FIRST_MS)),
+            Binary("<", held, Constant(_END_MS)),
+        )
+        text = FunctionCall("fromMillis", (held, picture))
+        return Conditional(is_known, text, failure(_OUT_OF_RANGE))
+
+    return hold(millis, build, "_millis")
+
+
+def compared_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQuery:
+    """Lower `==`, `!=` and the orders of two moments to a comparison of sortable texts."""
+    is_order = symbol not in ("=", "!=")
+    mixed: QueryTree = failure(_MIXED) if is_order else Constant(symbol == "!=")
+
+    def build(one: QueryTree, other: QueryTree) -> QueryTree:
+        is_alike = Binary("=", _has_offset(one), _has_offset(other))
+        return Conditional(is_alike, Binary(symbol, _sortable(one), _sortable(other)), mixed)
+
+    query = hold(
+        left.query,
+        lambda one: hold(right.query, lambda other: build(one, other), "_other_moment"),
+        "_moment",
+    )
+    fails = left.fails | right.fails | ({"TypeError"} if is_order else set())
+    return left._replace(query=query, type=BOOL, fails=frozenset(fails))
+
+
+def _has_offset(text: QueryTree) -> QueryTree:
+    return Binary("!=", _part(text, _after_fraction(text)), Constant(""))
+
+
+def _sortable(text: QueryTree) -> QueryTree:
+    """Return the seconds since 0001 in UTC, in 12 digits, and the fraction."""
+    offset = _part(text, _after_fraction(text))
+    zone = Conditional(Binary("=", offset, Constant("")), Constant("Z"), offset)
+    clock = Binary("&", _part(text, 0, _CLOCK_SIZE), zone)
+    # Count from one day earlier. The offset of a time on 0001-01-01 may lead to the day before it,
+    # and the number must not be negative, because its text is compared.
+    since = Binary("-", _millis(clock), Constant(_FIRST_MS - _DAY_MS))
+    seconds = FunctionCall("string", (FunctionCall("floor", (_divided(since, 1_000),)),))
+    digits = FunctionCall("pad", (seconds, Constant(-12), Constant("0")))
+    fraction = Conditional(
+        _has_fraction(text), _part(text, _CLOCK_SIZE, _FRACTION_SIZE), Constant("")
+    )
+    return Binary("&", digits, fraction)
+
+
+def _has_fraction(text: QueryTree) -> QueryTree:
+    return Binary("=", _part(text, _CLOCK_SIZE, 1), Constant("."))
+
+
+def _after_fraction(text: QueryTree) -> QueryTree:
+    return Conditional(
+        _has_fraction(text), Constant(_CLOCK_SIZE + _FRACTION_SIZE), Constant(_CLOCK_SIZE)
+    )
+
+
+def part_of(base: TypedQuery, name: str) -> TypedQuery | None:
+    """Lower `day.year`, `moment.hour`, `duration.days` and such; None for other attributes."""
+    if is_duration(base.type) and name in ("days", "seconds"):
+        held = in_seconds(base)
+        days = _whole_days(held.query)
+        if name == "days":
+            return TypedQuery(days, INT, held.fails)
+        query = hold(
+            held.query,
+            lambda all_: Binary("-", all_, Binary("*", _whole_days(all_), Constant(_DAY_SECONDS))),
+            "_seconds",
+        )
+        return TypedQuery(query, INT, held.fails)
+    is_part = name in (_PARTS if base.type == DATETIME else _PARTS_OF_DATE)
+    if base.type not in (DATE, DATETIME) or not is_part:
+        return None
+    return TypedQuery(FunctionCall("number", (_part(base.query, *_PARTS[name]),)), INT, base.fails)
+
+
+def date_of(text: QueryTree) -> QueryTree:
+    """Return the date of a moment, by its own clock."""
+    return _part(text, 0, 10)
+
+
+def weekday_of(text: QueryTree) -> QueryTree:
+    """Return 0 for a Monday: 0001-01-01 was one."""
+    days = Binary("+", _divided(_millis(date_of(text)), _DAY_MS), Constant(_DAYS_BEFORE_1970))
+    return hold(
+        days,
+        lambda held: Binary(
+            "-", held, Binary("*", Constant(7), FunctionCall("floor", (_divided(held, 7),)))
+        ),
+        "_days",
+    )
+
+
+def _whole_days(seconds: QueryTree) -> QueryTree:
+    return FunctionCall("floor", (_divided(seconds, _DAY_SECONDS),))
+
+
+def _divided(number: QueryTree, by: int) -> QueryTree:
+    return Binary("/", number, Constant(by))
+
+
+def _millis(text: QueryTree) -> QueryTree:
+    return FunctionCall("toMillis", (text,))
+
+
+def _part(text: QueryTree, start: int | QueryTree, size: int | None = None) -> QueryTree:
+    first = Constant(start) if isinstance(start, int) else start
+    given = (text, first) if size is None else (text, first, Constant(size))
+    return FunctionCall("substring", given)
