@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# -- The front door (our choice) -------------------------------------------------------------------
+# -- The API (our choice) --------------------------------------------------------------------------
 BODY_BYTES_MAX: Final = 5_000_000
 VALUE_BYTES_MAX: Final = 64_000_000
 #: KMS Encrypt accepts at most this many bytes in one call.
@@ -46,8 +46,11 @@ VALUE_INTERN_BYTES_MIN: Final = 64  # longer values are stored once and referred
 LIST_PREFIX_ITEMS_MIN: Final = 8  # a shorter list is written as a whole when it grows
 MESSAGE_INPUT_BYTES_MAX: Final = 200_000  # a larger value in a message is sent through S3
 START_INPUT_BYTES_MAX: Final = 8_192  # a larger input costs less as a blob than as write units
-SNAPSHOT_BYTES_MIN: Final = 16_384  # no snapshot before this many bytes of log
-SNAPSHOT_RATIO: Final = 4  # ... and not before this many times the size of the snapshot
+# A worker writes no snapshot before the log has this many bytes since the last one.
+SNAPSHOT_BYTES_MIN: Final = 16_384
+# A worker writes no snapshot either before the log since the last one is this many times as large
+# as a snapshot.
+SNAPSHOT_RATIO: Final = 4
 PURE_STATES_PER_RECORD_MAX: Final = 1_000
 # The most events of one execution, which is 200 times AWS's limit. With it an endless loop ends.
 EVENTS_MAX: Final = 5_000_000
@@ -67,7 +70,8 @@ VISIBILITY_SECONDS: Final = 120
 VISIBILITY_EXTENSION_SECONDS: Final = 60
 LIMIT_MARGIN_MS: Final = 3_000  # an invocation stops writing this long before its end
 HIDDEN_SECONDS_MAX: Final = 11 * 3_600  # SQS hides a message for at most 12 hours from its receipt
-READ_BACK_QUERIES_MAX: Final = 20  # queries of 100 records each
+# A worker makes at most this many queries for older records, each of 100 records.
+READ_BACK_QUERIES_MAX: Final = 20
 CLAIM_SECONDS_DEFAULT: Final = 60  # the length of a lease for an attempt without a time-out
 #: The longest time without a heartbeat of a pool's worker, for a task that declares no heartbeat.
 POOL_HEARTBEAT_SECONDS: Final = 60
@@ -90,8 +94,8 @@ FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
 # gives up. After each of them it loads the log again.
 RACES_MAX: Final = 9
 TAKEOVERS_MAX: Final = 3  # after this many take-overs, the next crash fails the attempt
-# After this many take-overs of an attempt, the next one runs alone in its batch. Then a further
-# crash affects no other message.
+# After this many take-overs of an attempt, the next worker gets the message of the attempt alone in
+# its batch. Then a further crash affects no other message.
 TAKEOVERS_IN_COMPANY_MAX: Final = 1
 # The most attempts of one execution that run at the same time in one invocation.
 ATTEMPTS_IN_FLIGHT_MAX: Final = 40
@@ -126,7 +130,8 @@ QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus h
 # -- The sweeper -----------------------------------------------------------------------------------
 # The lifetime of the row of a question that has no deadline.
 QUESTION_RETENTION_SECONDS: Final = 5 * 365 * 86_400
-QUESTION_REMINDERS_MAX: Final = 10  # our choice: of one question
+# The most reminders of one question. The number is our choice.
+QUESTION_REMINDERS_MAX: Final = 10
 # During a pause with frozen timers a reminder that is due is checked again after this time.
 REMINDER_FROZEN_SECONDS: Final = 3_600
 QUESTION_SHARDS: Final = 4  # partitions of the inbox of people, for 4,000 new questions a second
@@ -139,16 +144,20 @@ START_RETENTION_SECONDS: Final = 14 * 86_400
 LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
 SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
-SWEEP_ROWS_MAX: Final = 1_000  # rows of a page; the sweeper itself processes one page in each shard
+# The most rows of a page. The sweeper itself processes one page of each shard.
+SWEEP_ROWS_MAX: Final = 1_000
 # The sweeper sends this many further pages of a shard to workers. The remaining pages follow a
 # minute later.
 SWEEP_PAGES_MAX: Final = 60
-# the sweeper counts open executions, and what waits in the pools, for the dashboard so often
+# The sweeper counts the open executions and the tasks that wait in pools once in this time, for the
+# dashboard.
 OPEN_COUNT_MINUTES: Final = 5
-OPEN_COUNT_PARTS_MAX: Final = 10  # of one count; each reads up to 2,000 entries of 12 partitions
+# The most parts of one count. A part reads up to 2,000 entries of each of 12 partitions.
+OPEN_COUNT_PARTS_MAX: Final = 10
 # The sweeper stores how far it has read after this many rows of starts.
 STARTS_SWEEP_PAGE: Final = 100
-STARTS_SWEEP_ROWS_MAX: Final = 4_000  # rows of starts, per shard and sweep
+# The most rows of starts that one sweep reads in a shard.
+STARTS_SWEEP_ROWS_MAX: Final = 4_000
 # After this time the remaining rows of starts in a shard wait for the next sweep.
 STARTS_SWEEP_MS: Final = 15_000
 # The sweeper turns the row of a long timer into a delayed message this long before its end.
@@ -164,7 +173,7 @@ WATCH_WITHOUT_LOG_SECONDS_MAX: Final = 86_400
 DEAD_LETTER_BATCHES_MAX: Final = 10  # batches of ten dead letters that one sweep takes from a queue
 DEAD_LETTER_ROUNDS_MAX: Final = 2  # the third dead letter of an execution puts it into quarantine
 # `doctor` reports work that is late by more than this. By then a visibility time-out and a sweep
-# have passed, so it is no longer repaired without help.
+# have passed.
 STUCK_SECONDS: Final = 300
 # One page of `doctor` ends after this many reads. The examination of an execution counts as one,
 # and so does a partition of the list. Without this bound a page could take longer than its function
@@ -175,7 +184,9 @@ DOCTOR_EXAMINED_MAX: Final = 200
 # The longest name of a schedule. Its executions have this name with the nominal time after it.
 SCHEDULE_NAME_CHARACTERS_MAX: Final = 60
 SCHEDULE_BURST_MAX: Final = (
-    20  # starts of one schedule in a minute, when it makes up for past times
+    # The most starts of one schedule in a minute. It counts when the schedule makes up for past
+    # times.
+    20
 )
 SCHEDULE_OPEN_MAX: Final = 100  # executions that a schedule follows to their end
 # A schedule waits this long after a nominal time for a worker whose code has its workflow.
@@ -183,7 +194,9 @@ SCHEDULE_UNKNOWN_MS: Final = 3_600_000
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
-WAIT_ROW_KEPT_SECONDS: Final = 3 * 3_600  # after the end; longer than a worker can be suspended
+# How long the row in the index of waits stays after the end of its execution. A suspended worker
+# must not write the row again after that, and no worker can be suspended for so long.
+WAIT_ROW_KEPT_SECONDS: Final = 3 * 3_600
 # Search rows live as long as the log of an execution can be needed. They must not expire before it.
 SEARCH_RETENTION_SECONDS: Final = 2 * RECORD_RETENTION_SECONDS
 # When the oldest record that a load needs is older than this, a worker writes a snapshot. Otherwise
@@ -244,7 +257,8 @@ GATE_SLOW_MS: Final = 2_000  # a limit is slowed at most once in this time
 GATE_FACTOR_MIN: Final = 50
 GATE_PROBE_MS: Final = 30_000  # this long after its slow phase a slowed limit has doubled its speed
 GATE_TRIPPED_FACTOR: Final = 0.1  # the speed of the tries after a circuit breaker has opened
-GATE_GRANTS_MAX: Final = 400  # grants of one tick
+# A tick lets at most this many attempts begin.
+GATE_GRANTS_MAX: Final = 400
 # The lifetime of an earlier change of a limit, which a later change has replaced.
 LIMIT_CHANGE_RETENTION_SECONDS: Final = 400 * 86_400
 # After the pause of a task, a workflow or the stack, at most this many attempts and executions

@@ -256,7 +256,7 @@ def _count(report: Mapping[str, Any]) -> int:
     return sum(len(row["executions"]) for row in report["positions"])
 
 
-# -- what both print -------------------------------------------------------------------------------
+# -- output of both commands -----------------------------------------------------------------------
 
 
 def _tell(

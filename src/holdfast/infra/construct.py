@@ -310,7 +310,7 @@ class Holdfast(Construct):
         grant.assert_success()
         return grant
 
-    # -- how it is made ----------------------------------------------------------------------------
+    # -- building the parts ------------------------------------------------------------------------
 
     def _build(self, directory: Path, project: Path, *, may_add_key: bool) -> None:
         compiled = compile_workflows(self._settings.modules, project=project)

@@ -239,7 +239,7 @@ def _carry(
     return answer.status, answer.body
 
 
-# -- reading back ----------------------------------------------------------------------------------
+# -- reading the results ---------------------------------------------------------------------------
 
 
 def _listed(stack: LocalStack[LocalCloud]) -> dict[str, str]:

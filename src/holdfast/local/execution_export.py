@@ -98,7 +98,7 @@ def _line(client: Client, now: datetime, execution: str) -> str:
     return line_of({**client.describe(execution)}, client.history(execution), exported)
 
 
-# -- where to --------------------------------------------------------------------------------------
+# -- the targets of an export ----------------------------------------------------------------------
 
 
 def _store(target: str) -> tuple[Store, bool]:

@@ -31,8 +31,8 @@ class Meter:
         self._lock = threading.Lock()
         #: The tables whose use is counted, by the names that they have in the cloud.
         self.tables: dict[str, resources.Table] = {}
-        #: The queues that stand for a service other than SQS. Their use is not counted, because AWS
-        #: would not bill it for SQS.
+        #: The queues that stand for a service other than SQS. They do not exist on AWS, so their
+        #: use must not be counted as that of SQS.
         self.unbilled_queues: set[str] = set()
         #: The number of API calls, by "service.Operation".
         self.calls: Counter[str] = Counter()

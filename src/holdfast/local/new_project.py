@@ -163,7 +163,7 @@ def _requirement() -> str:
     return f"holdfast>={importlib.metadata.version('holdfast')}"
 
 
-# -- where Holdfast comes from ---------------------------------------------------------------------
+# -- the origin of Holdfast ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,7 +278,8 @@ class PoolWorker:
                 is_awaited = self.client.perform(pools.heartbeat(self.pool, handed.token))
             except HoldfastError as error:
                 self.say(f"a heartbeat failed: {error}")
-                # The next round sends it again: the task may beat too late for a lost one.
+                # Send the heartbeat again in the next round, even if the task gives none until
+                # then. Otherwise the attempt could time out because of one lost request.
                 pulse.has_beaten.set()
                 is_awaited = not _is_refused(error)
             if not is_awaited:

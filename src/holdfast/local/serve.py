@@ -131,8 +131,8 @@ def serving(
         try:
             yield served
         finally:
-            # From now on the server accepts no new work. It still answers, because handlers that
-            # finish may call the API.
+            # The server still answers until the handlers have finished, because they may call the
+            # API.
             server.is_draining = True
             stop.set()
             threads[1].join(DRAIN_SECONDS)

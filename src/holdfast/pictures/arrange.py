@@ -202,8 +202,8 @@ def _moved(grid: _Grid, boxes: Sequence[Box], routes: Sequence[DrawnRoute]) -> A
         grid.place(0)[0],
     )
     last = grid.gaps[len(grid.rows.rows)]
-    # Below the last row there are only the curves of loops. No line begins there, so this space
-    # needs no room for a line that leaves a box.
+    # Below the last row there are only the curves of loops. So leave out the space that a gap keeps
+    # for the lines to the next row.
     below = last.height - _ABOVE_ROW if last.height else 0.0
 
     def move(point: Point) -> Point:

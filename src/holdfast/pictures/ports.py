@@ -17,7 +17,7 @@ _MARGIN: Final = 22.0
 #: How far a word may extend beyond the last port of its box. It is the margin and a part of the gap
 #: to the next box.
 _OVERHANG: Final = 26.0
-#: Two lines that are closer than this look like one.
+#: Two lines whose distance is less than this look like one line.
 _NEAR: Final = 5.0
 _ALIGNED: Final = 1.0
 

@@ -231,7 +231,7 @@ def _word(placed: PlacedEdge, at: Point) -> Iterator[str]:
         yield _text((x + 4.0, y + 12.0), "word begin", words.short)
 
 
-# -- small -----------------------------------------------------------------------------------------
+# -- helpers ---------------------------------------------------------------------------------------
 
 
 def _text(at: Point, style: str, text: str) -> str:

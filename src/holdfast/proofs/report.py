@@ -113,7 +113,7 @@ def _find_history(
         )
 
 
-# -- for people ------------------------------------------------------------------------------------
+# -- texts for the terminal ------------------------------------------------------------------------
 
 
 def placed(proofs: Proofs, locate: Locate) -> list[Placed]:

@@ -108,7 +108,7 @@ def _is_http(text: str) -> bool:
     return url.scheme in {"http", "https"} and bool(url.hostname)
 
 
-# -- proofs of identity ----------------------------------------------------------------------------
+# -- signatures and tokens -------------------------------------------------------------------------
 
 
 def bearer(token: Token) -> Sign:

@@ -132,7 +132,7 @@ def _value(name: str, value: Any) -> Any:
     return json.loads(value) if name in _TEXTS and isinstance(value, str) else value
 
 
-# -- what is open ----------------------------------------------------------------------------------
+# -- open waits ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ class _Replay:
             token=lambda entry, attempt: f"token {entry}.{attempt}",
         )
 
-    # -- what came from outside --------------------------------------------------------------------
+    # -- facts from outside ------------------------------------------------------------------------
 
     def _is_from_outside(self, event: Event) -> bool:
         """Return True for an event that the core cannot compute from its state."""

@@ -19,7 +19,7 @@ from holdfast.runtime.commands.keyed import void_retry
 from holdfast.runtime.effects import Effect, Item, Query
 from holdfast.runtime.storage import keys, tables
 
-#: AWS docs, RedriveExecution: the last 10 client tokens are valid for 15 minutes.
+#: The last 10 client tokens are valid, for 15 minutes (AWS docs, RedriveExecution).
 TOKENS_MAX: Final = 10
 TOKEN_MS: Final = 15 * 60_000
 
@@ -41,7 +41,7 @@ class Redrives:
 
     stored: tuple[Redrive, ...] = ()
     pending: Redrive | None = None
-    #: The time of the last redrive, carried out or pending.
+    #: The time of the last redrive, which may be carried out already or still pending.
     last_ms: int | None = None
 
     def with_token(self, token: str, now_ms: int) -> Redrive | None:
@@ -66,7 +66,8 @@ def redrives_of(tenant: str, state: Execution) -> Generator[Effect, Any, Redrive
     wanted = (one for one in stored if _is_wanted(state, one))
     pending = next(wanted, None)
     if pending is not None and (yield from void_retry(tenant, state)) is not None:
-        # The key of the workflow belongs to another execution, so no worker carries it out.
+        # No worker will carry out this redrive, because another execution has the key of the
+        # workflow.
         pending = None
     if pending is not None:
         return Redrives(stored, pending, pending.at_ms)

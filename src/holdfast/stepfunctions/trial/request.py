@@ -126,7 +126,7 @@ def _json(text: str, what: str) -> Json:
     return cast("Json", json.loads(text))
 
 
-# -- with the state --------------------------------------------------------------------------------
+# -- checks against the state ----------------------------------------------------------------------
 
 
 def require_fit(trial: Trial, state: State) -> None:
