@@ -304,6 +304,7 @@ ROUTES: Final = (
     "GET /workflows",
     "POST /workflows",
     "GET /workflows/{name}",
+    "DELETE /workflows/{name}",
     "GET /format",
     "POST /format",
 )

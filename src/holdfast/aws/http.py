@@ -107,6 +107,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "GET /workflows": ((), ()),
     "POST /workflows": ((), ("workflow_id", "steps", "timeout_seconds")),
     "GET /workflows/{name}": ((), ()),
+    "DELETE /workflows/{name}": ((), ()),
     "GET /format": ((), ()),
     "POST /format": ((), ("format",)),
 }
@@ -469,6 +470,11 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.get("/workflows/<name>")
     def workflow(name: str) -> Any:
         return answer(lambda: front.workflow(tenant(), name), "GET /workflows/{name}")
+
+    @app.delete("/workflows/<name>")
+    def remove_workflow(name: str) -> Any:
+        route = "DELETE /workflows/{name}"
+        return answer(lambda: front.remove_workflow(tenant(), name), route)
 
     @app.get("/format")
     def format_asked() -> Any:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-#: The names of the functions of botocore's handlers, each with the text that AWS documents for the
-#: member.
+#: The names of functions with which botocore changes requests or responses, for the convenience of
+#: Python programs. Step Functions passes both on as AWS documents them, so these functions are
+#: unregistered. Each comment says what the function would change.
 _UNWANTED: Final = frozenset(
     {
         # EC2 RunInstances and Auto Scaling CreateLaunchConfiguration: the caller must encode

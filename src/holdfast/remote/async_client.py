@@ -122,6 +122,7 @@ class AsyncClient:
     workflows = awaited(operations.workflows)
     workflow = awaited(operations.workflow)
     register = awaited(operations.register)
+    remove_workflow = awaited(operations.remove_workflow)
     change_priority = awaited(operations.change_priority)
     bulk = awaited(operations.bulk)
     bulk_dry_run = awaited(operations.bulk_dry_run)

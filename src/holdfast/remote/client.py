@@ -124,6 +124,7 @@ class Client:
     workflows = blocking(operations.workflows)
     workflow = blocking(operations.workflow)
     register = blocking(operations.register)
+    remove_workflow = blocking(operations.remove_workflow)
     change_priority = blocking(operations.change_priority)
     bulk = blocking(operations.bulk)
     bulk_dry_run = blocking(operations.bulk_dry_run)

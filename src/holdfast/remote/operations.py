@@ -200,7 +200,16 @@ def workflows() -> Operation[list[Json]]:
 
 def workflow(name: str) -> Operation[Json]:
     """Return a workflow with its `picture`, and the `document` of a graph."""
-    return (yield from _get(f"/workflows/{quote(name, safe='')}"))
+    return (yield from _get(_workflow(name)))
+
+
+def remove_workflow(name: str) -> Operation[Json]:
+    """Remove a registered graph. Its executions go on, and no further one starts."""
+    return (yield from _call(Call("DELETE", _workflow(name))))
+
+
+def _workflow(name: str) -> str:
+    return f"/workflows/{quote(name, safe='')}"
 
 
 def register(document: str | Mapping[str, object]) -> Operation[Json]:

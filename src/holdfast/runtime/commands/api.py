@@ -78,6 +78,9 @@ class Front:
     def register(self, tenant: str, text: str) -> JsonResult:
         return graphs.register(self.known, tenant, text)
 
+    def remove_workflow(self, tenant: str, name: str) -> JsonResult:
+        return graphs.remove(self.known, tenant, name)
+
     def list_workflows(self, tenant: str) -> JsonResult:
         return graphs.workflows(self.known, tenant)
 
