@@ -157,8 +157,8 @@ __all__ = [
 ]
 
 
-#: Names that are imported when they are first used: a module of workflows needs neither boto3 nor
-#: an HTTP client.
+#: Names that are imported when they are first used. A module of workflows needs neither boto3 nor
+#: an HTTP client, whose imports would make a cold start slower.
 _LATER = {
     "AsyncClient": "holdfast.remote.async_client",
     "AsyncHandle": "holdfast.remote.async_client",

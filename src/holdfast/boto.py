@@ -28,8 +28,8 @@ def client(endpoint_url: str | None = None, **settings: Any) -> Any:
 
     url = endpoint_url or _serving_url()
     host = urlsplit(url).hostname or ""
-    # boto3 would send StartSyncExecution to a host whose name begins with `sync-`, which does not
-    # exist.
+    # For StartSyncExecution boto3 would put `sync-` before the name of the host, and no host has
+    # that name.
     config = Config(inject_host_prefix=False)
     given = settings.pop("config", None)
     made = boto3.client(

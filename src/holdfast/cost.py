@@ -26,10 +26,11 @@ Attributes: TypeAlias = Mapping[str, str | int | bytes]
 
 READ_UNIT_BYTES: Final = 4_096
 BILLED_CHUNK_BYTES: Final = 65_536
-# Receive, delete and one extension of visibility. The ten messages of a batch share each request.
+# The requests to SQS for one message: receive, delete and one extension of the visibility. The ten
+# messages of a batch share each request.
 SQS_REQUESTS_PER_DELIVERY: Final = 0.3
-# The next two are assumed, not measured. The deployed worker has more memory (resources.WORKER),
-# for the tasks that it runs; then the cost of the commits grows in proportion.
+# These two are assumed and not measured. The deployed worker has more memory (resources.WORKER),
+# for the tasks that it runs. The cost of the commits grows in the same proportion.
 COMMIT_MS: Final = 6
 COMMIT_MEMORY_MB: Final = 256
 COMMIT_GB_SECONDS: Final = COMMIT_MS / 1_000 * COMMIT_MEMORY_MB / 1_024
@@ -54,8 +55,8 @@ def value_bytes(value: str | int | bytes) -> int:
 def item_bytes(item: Attributes) -> int:
     """Return the size of an item, as DynamoDB bills it and as its limit of 400 KB counts it."""
     size = 0
-    # This loop runs for each record that is loaded. For ASCII text it uses the length instead of a
-    # slower call of `encode`.
+    # This loop runs for each record that is loaded. For ASCII text the length is the number of
+    # bytes, so the slower call of `encode` is not needed.
     for name, value in item.items():
         size += len(name) if name.isascii() else len(name.encode())
         if isinstance(value, str) and value.isascii():

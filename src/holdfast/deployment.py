@@ -49,7 +49,7 @@ from holdfast.task_runs import Outside, packages_of, run_attempt
 if TYPE_CHECKING:
     from holdfast.runtime.commands.api import Front
 
-#: A function that returns the ASL and the map of a workflow.
+#: A function that returns the ASL and the source map of a workflow.
 Load = Callable[[Workflow[..., Any]], tuple[Json, dict[str, Any]]]
 
 
@@ -215,14 +215,15 @@ class Deployment:
                 ) from None
 
     def convert(self, tenant: str, function: str, values: Mapping[str, Json]) -> Json:
-        del tenant  # a migration function neither reads nor gives a secret
+        # A migration function neither reads nor gives a secret, so no tenant is needed.
+        del tenant
         module, _, name = function.partition(":")
         try:
             found = getattr(importlib.import_module(module), name)
             boundary = Boundary(found)
             return boundary.dump_result(found(**boundary.parse_arguments(values)))
         except Exception as error:  # noqa: BLE001  # user code may raise anything
-            # Only the kind is shown: the text may hold values of the execution.
+            # Show only the class of the error. Its text may contain values of the execution.
             raise RequestError(
                 "HF373",
                 f"the migration function {function} failed: {type(error).__name__}",

@@ -143,8 +143,8 @@ class VaultFault(ServiceFault):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that the author or caller probably meant."""
-    # Imported here: a refusal is rare, and the import would make the start of a Lambda function
-    # slower.
+    # Imported here because a refusal is rare, and the import would make the start of a Lambda
+    # function slower.
     import difflib  # noqa: PLC0415
 
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
@@ -160,12 +160,12 @@ def known_names(name: object, known: Iterable[str]) -> str:
     return listed if meant is None else f"did you mean {meant}? {listed}"
 
 
-#: Longer names are not compared: the comparison takes the square of their length, and a caller
-#: chooses the name.
+#: A longer name is not compared with others. A caller chooses the name, and the time of the
+#: comparison grows with the square of its length.
 NAME_READ_MAX: Final = 200
 
 BUG: Final = "HF900"
-#: The code of the error for a missing item or object.
+#: The code of the error when an item or object is missing that must exist.
 GONE: Final = "HF324"
 
 

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from typing import Final
 
-# -- The front door (our choice) -------------------------------------------------------------------
+# -- The API (our choice) --------------------------------------------------------------------------
 BODY_BYTES_MAX: Final = 5_000_000
 VALUE_BYTES_MAX: Final = 64_000_000
-#: KMS Encrypt accepts no more in one call
+#: KMS Encrypt accepts at most this many bytes in one call.
 SECRET_BYTES_MAX: Final = 4_096
 EVENT_BYTES_MAX: Final = 900_000
-# An answer leaves out an input or output above this size when the answer would become too large:
-# Lambda's response has at most 6 MB
+# A response of Lambda has at most 6 MB. If an answer would be larger, an input or output above this
+# size is left out of it.
 SHOWN_BYTES_MAX: Final = 1_000_000
-# the size of one page of a history, as it is sent: Lambda's response has at most 6 MB
+# The size of one page of a history as it is sent. A response of Lambda has at most 6 MB.
 PAGE_BYTES_MAX: Final = 4_000_000
 JSON_DEPTH_MAX: Final = 64
 NAME_CHARACTERS_MAX: Final = 80  # Step Functions quota: execution and state names
@@ -25,38 +25,42 @@ BUSINESS_KEY_CHARACTERS_MAX: Final = 1_024
 SQS_DELAY_SECONDS_MAX: Final = 900
 SQS_BATCH_ENTRIES_MAX: Final = 10
 SQS_MESSAGE_BYTES_MAX: Final = 1_048_576
-#: Lambda accepts and returns 6 MiB in a synchronous call
+#: The most bytes of a call of a group's function. Lambda accepts and returns 6 MiB in a synchronous
+#: call.
 GROUP_PAYLOAD_BYTES_MAX: Final = 6_000_000
 BATCH_GET_MAX: Final = 100  # keys in one BatchGetItem
 DYNAMODB_ITEM_BYTES_MAX: Final = 400 * 1024
 ERROR_CHARACTERS_MAX: Final = 256  # Step Functions API: error
 CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
-# the length of a failed attempt's traceback, which is stored in its event
+# The length of the traceback of a failed attempt, which its event stores.
 TRACEBACK_CHARACTERS_MAX: Final = 4_096
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
 # -- The log (our choice; the reasons are in docs/reference/log.md) --------------------------------
 WRITE_UNIT_BYTES: Final = 1_024  # DynamoDB: one write unit
-# a worker closes a record at this size, below the 400 KB of an item
+# A worker closes a record at this size, so that the record stays below the 400 KB of an item.
 RECORD_BYTES_MAX: Final = 350_000
 VALUE_INLINE_BYTES_MAX: Final = 16_384  # a compressed value above this size is stored in S3
 VALUE_INTERN_BYTES_MIN: Final = 64  # longer values are stored once and referred to
 LIST_PREFIX_ITEMS_MIN: Final = 8  # a shorter list is written as a whole when it grows
 MESSAGE_INPUT_BYTES_MAX: Final = 200_000  # a larger value in a message is sent through S3
 START_INPUT_BYTES_MAX: Final = 8_192  # a larger input costs less as a blob than as write units
-SNAPSHOT_BYTES_MIN: Final = 16_384  # no snapshot before this many bytes of log
-SNAPSHOT_RATIO: Final = 4  # ... and not before this many times the size of the snapshot
+# A worker writes no snapshot before the log has this many bytes since the last one.
+SNAPSHOT_BYTES_MIN: Final = 16_384
+# A worker writes no snapshot either before the log since the last one is this many times as large
+# as a snapshot.
+SNAPSHOT_RATIO: Final = 4
 PURE_STATES_PER_RECORD_MAX: Final = 1_000
-# events of one execution, so that an endless loop ends; it is 200 times AWS's limit
+# The most events of one execution, which is 200 times AWS's limit. With it an endless loop ends.
 EVENTS_MAX: Final = 5_000_000
-# lanes (branches or iterations) of one Parallel or inline Map. AWS's 25,000 events allow no more,
-# because an iteration has four events
+# The most branches or iterations of one Parallel or inline Map. AWS's 25,000 events allow no more,
+# because an iteration has four events.
 LANES_MAX: Final = 6_250
 LOAD_RECORDS_WITHOUT_HINT: Final = 8
 NEWER_RECORDS_MAX: Final = 40  # with more unknown records a process loads the whole log again
-# The size of one log that a worker process keeps between deliveries, and of all of them. Sizes are
-# those of the compressed records; in memory a byte becomes about 40.
+# The size of one log that a worker process keeps between deliveries, and of all of them together.
+# The size is that of the compressed records; in memory each byte becomes about 40.
 WARM_LOG_BYTES_MAX: Final = 1_000_000
 WARM_LOGS_BYTES_MAX: Final = 2_000_000
 
@@ -66,89 +70,99 @@ VISIBILITY_SECONDS: Final = 120
 VISIBILITY_EXTENSION_SECONDS: Final = 60
 LIMIT_MARGIN_MS: Final = 3_000  # an invocation stops writing this long before its end
 HIDDEN_SECONDS_MAX: Final = 11 * 3_600  # SQS hides a message for at most 12 hours from its receipt
-READ_BACK_QUERIES_MAX: Final = 20  # queries of 100 records each
+# A worker makes at most this many queries for older records, each of 100 records.
+READ_BACK_QUERIES_MAX: Final = 20
 CLAIM_SECONDS_DEFAULT: Final = 60  # the length of a lease for an attempt without a time-out
-#: The longest silence of a worker of a pool, for a task without a heartbeat of its own.
+#: The longest time without a heartbeat of a pool's worker, for a task that declares no heartbeat.
 POOL_HEARTBEAT_SECONDS: Final = 60
-#: The same for a container of ECS, which is fetched and started within this time.
+#: The same for a container of ECS. Within this time ECS must fetch the image and start the
+#: container.
 CONTAINER_HEARTBEAT_SECONDS: Final = 300
 CLAIM_GRACE_MS: Final = 5_000
-# an attempt of a retry that runs this long after its due time takes a lease; it must be less than
-# OVERDUE_SECONDS, or the sweeper would report the attempt as overdue
+# An attempt of a retry takes a lease when it has run for this long after its due time. It must be
+# less than OVERDUE_SECONDS. Otherwise the sweeper would report the attempt as overdue.
 CLAIM_LATE_MS: Final = 30_000
 INLINE_TIMEOUT_SECONDS_MAX: Final = 14 * 60  # a Lambda function ends after 15 minutes
-#: The longest time-out of a task under `holdfast serve`, where no Lambda function ends.
+#: The longest time-out of a task under `holdfast serve`, where no Lambda function ends the task.
 LOCAL_TIMEOUT_SECONDS_MAX: Final = 24 * 3_600
-# When an execution is older than this, a worker gives it a watchdog row, which finds it after a
-# crash, and an entry in the list of executions. Shorter executions save these two writes.
+# A worker gives an execution a watchdog row and an entry in the list of executions when it is older
+# than this. By the row the sweeper finds it after a crash. Shorter executions save these two
+# writes.
 FIRST_HOLD_MS: Final = 5_000
 FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
 # After this many commits in a row that failed because another worker had written first, the worker
-# gives up. After each of them it loads the log again
+# gives up. After each of them it loads the log again.
 RACES_MAX: Final = 9
 TAKEOVERS_MAX: Final = 3  # after this many take-overs, the next crash fails the attempt
-# the next take-over after this many runs alone in its batch, so that a crash affects no other
-# message
+# After this many take-overs of an attempt, the next worker gets the message of the attempt alone in
+# its batch. Then a further crash affects no other message.
 TAKEOVERS_IN_COMPANY_MAX: Final = 1
-# attempts of one execution that run at the same time in one invocation
+# The most attempts of one execution that run at the same time in one invocation.
 ATTEMPTS_IN_FLIGHT_MAX: Final = 40
 MAX_CONCURRENCY_DEFAULT: Final = 40
-# running children of one distributed Map; a definition may allow fewer
+# The most running children of one distributed Map. A definition may allow fewer.
 CHILDREN_AT_ONCE_MAX: Final = 100
-# the length of an execution's id, which is part of sort keys of 1,024 bytes
+# The length of an execution's id. The id is part of sort keys, which have at most 1,024 bytes.
 RUN_CHARACTERS_MAX: Final = 900
-# the nesting of child executions: an id contains its parents' ids, and a key has 1,024 bytes
+# The depth to which child executions may be nested. An id contains the ids of the parents, and a
+# key has at most 1,024 bytes.
 CHILD_DEPTH_MAX: Final = 50
-# the size of one object that an ItemReader reads, compressed or not; AWS: 10 GB
+# The size of one object that an ItemReader reads, compressed or not. AWS allows 10 GB.
 READER_BYTES_MAX: Final = 64 * 1024 * 1024
-# the size of one field of a CSV file; AWS limits the whole item instead
+# The size of one field of a CSV file. AWS limits the whole item instead.
 READER_ITEM_BYTES_MAX: Final = 8 * 1024 * 1024
-# items of one distributed Map, which are stored in its parent's log
+# The most items of one distributed Map. They are stored in the log of its parent.
 READER_ITEMS_MAX: Final = 10_000
 RESULT_FILE_BYTES_MAX: Final = 64 * 1024 * 1024  # the size of one file of results; AWS: 5 GB
 
-# The validity of a state machine's callback token, from the execution's start: AWS lets an
+# The validity of a state machine's callback token from the start of the execution. AWS lets an
 # execution run for a year.
 CALLBACK_SECONDS_MAX: Final = 366 * 86_400
 RETRY_DELAY_SECONDS_MAX: Final = 31_622_400  # ASL: MaxDelaySeconds, one year
 STATE_SECONDS_MAX: Final = 99_999_999  # Step Functions: Seconds, TimeoutSeconds, HeartbeatSeconds
 EXPRESS_SECONDS_MAX: Final = 300  # Step Functions quota: an express execution
-# After this many conflicts with other writes in a row, a heartbeat is refused
+# A heartbeat is refused after this many conflicts with other writes in a row.
 HEARTBEAT_RACES_MAX: Final = 9
 POLL_SECONDS_MAX: Final = 60  # our choice: the longest time between two polls of a job
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output
 QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus holds no more details
 
 # -- The sweeper -----------------------------------------------------------------------------------
-# the lifetime of the row of a question without a deadline
+# The lifetime of the row of a question that has no deadline.
 QUESTION_RETENTION_SECONDS: Final = 5 * 365 * 86_400
-QUESTION_REMINDERS_MAX: Final = 10  # our choice: of one question
-# During a pause with frozen timers a due reminder waits for so long, then again.
+# The most reminders of one question. The number is our choice.
+QUESTION_REMINDERS_MAX: Final = 10
+# During a pause with frozen timers a reminder that is due is checked again after this time.
 REMINDER_FROZEN_SECONDS: Final = 3_600
 QUESTION_SHARDS: Final = 4  # partitions of the inbox of people, for 4,000 new questions a second
 SEARCH_SHARDS: Final = 4  # partitions of each search attribute, for 4,000 new executions a second
 DUE_SHARDS: Final = 16
 START_SHARDS: Final = 8  # partitions of the rows of started executions of one state machine
 STARTS_DUE_SHARDS: Final = 16  # partitions of the rows with which the sweeper finds lost starts
-# the lifetime of a row of a start: the sweeper reads it within an hour
+# The lifetime of the row of a start. The sweeper reads the row within an hour.
 START_RETENTION_SECONDS: Final = 14 * 86_400
 LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
 SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
-SWEEP_ROWS_MAX: Final = 1_000  # rows of a page; the sweeper itself processes one page in each shard
-# The sweeper sends so many further pages of a shard to workers; the rest follows a minute later
+# The most rows of a page. The sweeper itself processes one page of each shard.
+SWEEP_ROWS_MAX: Final = 1_000
+# The sweeper sends this many further pages of a shard to workers. The remaining pages follow a
+# minute later.
 SWEEP_PAGES_MAX: Final = 60
-# the sweeper counts open executions, and what waits in the pools, for the dashboard so often
+# The sweeper counts the open executions and the tasks that wait in pools once in this time, for the
+# dashboard.
 OPEN_COUNT_MINUTES: Final = 5
-OPEN_COUNT_PARTS_MAX: Final = 10  # of one count; each reads up to 2,000 entries of 12 partitions
-# after this many rows of starts the sweeper stores how far it has read
+# The most parts of one count. A part reads up to 2,000 entries of each of 12 partitions.
+OPEN_COUNT_PARTS_MAX: Final = 10
+# The sweeper stores how far it has read after this many rows of starts.
 STARTS_SWEEP_PAGE: Final = 100
-STARTS_SWEEP_ROWS_MAX: Final = 4_000  # rows of starts, per shard and sweep
-# after this time a shard's remaining rows of starts wait for the next sweep
+# The most rows of starts that one sweep reads in a shard.
+STARTS_SWEEP_ROWS_MAX: Final = 4_000
+# After this time the remaining rows of starts in a shard wait for the next sweep.
 STARTS_SWEEP_MS: Final = 15_000
-# A long wait becomes a delayed message this long before its end. Together with the 60 s that a
-# sweep looks ahead and the clock error, this is less than the 900 s by which a message can be
-# delayed.
+# The sweeper turns the row of a long timer into a delayed message this long before its end.
+# Together with the 60 s that a sweep looks ahead and the clock error, this is less than the 900 s
+# by which SQS can delay a message.
 TIMER_ROW_LEAD_SECONDS: Final = 780
 WATCH_GRID_SECONDS: Final = 120
 WATCH_LOOK_SECONDS_MIN: Final = 3_600
@@ -158,95 +172,107 @@ OVERDUE_SECONDS: Final = 60
 WATCH_WITHOUT_LOG_SECONDS_MAX: Final = 86_400
 DEAD_LETTER_BATCHES_MAX: Final = 10  # batches of ten dead letters that one sweep takes from a queue
 DEAD_LETTER_ROUNDS_MAX: Final = 2  # the third dead letter of an execution puts it into quarantine
-# `doctor` reports work that is later than this: a visibility time-out and a sweep have passed
+# `doctor` reports work that is late by more than this. By then a visibility time-out and a sweep
+# have passed.
 STUCK_SECONDS: Final = 300
-# One page of `doctor` ends after this many reads: an execution counts as one, and so does a
-# partition of the list. Without a bound a page could take longer than the function that computes it
+# One page of `doctor` ends after this many reads. The examination of an execution counts as one,
+# and so does a partition of the list. Without this bound a page could take longer than its function
 # may run.
 DOCTOR_EXAMINED_MAX: Final = 200
 
 # -- Schedules (docs/how-to/schedule.md) -----------------------------------------------------------
-# a schedule's executions have this name with the nominal time appended
+# The longest name of a schedule. Its executions have this name with the nominal time after it.
 SCHEDULE_NAME_CHARACTERS_MAX: Final = 60
 SCHEDULE_BURST_MAX: Final = (
-    20  # starts of one schedule in a minute, when it makes up for past times
+    # The most starts of one schedule in a minute. It counts when the schedule makes up for past
+    # times.
+    20
 )
 SCHEDULE_OPEN_MAX: Final = 100  # executions that a schedule follows to their end
-# A schedule waits this long after a nominal time for code that has its workflow
+# A schedule waits this long after a nominal time for a worker whose code has its workflow.
 SCHEDULE_UNKNOWN_MS: Final = 3_600_000
 
 # -- Retention -------------------------------------------------------------------------------------
 RECORD_RETENTION_SECONDS: Final = 90 * 86_400
-WAIT_ROW_KEPT_SECONDS: Final = 3 * 3_600  # after the end; longer than a worker can be suspended
-# As long as the log of an execution can be needed: search rows must not expire before it
+# How long the row in the index of waits stays after the end of its execution. A suspended worker
+# must not write the row again after that, and no worker can be suspended for so long.
+WAIT_ROW_KEPT_SECONDS: Final = 3 * 3_600
+# Search rows live as long as the log of an execution can be needed. They must not expire before it.
 SEARCH_RETENTION_SECONDS: Final = 2 * RECORD_RETENTION_SECONDS
-# A worker writes a snapshot to a log whose oldest needed record is older than this, before TTL
-# deletes the record.
+# When the oldest record that a load needs is older than this, a worker writes a snapshot. Otherwise
+# TTL would delete that record.
 RECORD_AGING_SECONDS: Final = 45 * 86_400
-# No snapshot renews an ended execution. So the oldest record that its last record needs is at most
-# this much older than the last one, unless the last record has a snapshot itself.
+# An ended execution gets no new snapshot. So its last record has a snapshot itself, unless the
+# oldest record that it needs is older by at most this. Otherwise TTL could delete that record long
+# before the last one.
 END_SPAN_SECONDS_MAX: Final = 86_400
-# An ended execution stays in the list for this time, and every listed execution can be read.
+# How long an ended execution stays in the list. It is shorter than the retention of records, so
+# every listed execution can be read.
 ENDED_RETENTION_SECONDS: Final = RECORD_RETENTION_SECONDS - END_SPAN_SECONDS_MAX
-# A name must expire before the log that it names, although TTL is late by up to 2 days. A start
-# that finds the name must find the log too, or it would run the execution a second time. While the
-# execution is open its name is extended by this time; after its end, never.
+# A name must expire before the log that it names, although TTL may be late by 2 days. Otherwise a
+# start would find the name without its log and run the execution a second time. An open execution
+# extends its name by this time again and again, and an ended one does not.
 NAME_RETENTION_SECONDS: Final = 75 * 86_400
-# After this time the sweeper does not send a start without a log again. Another execution may then
-# get its name.
+# The sweeper stops sending a start that has no log after this time. After that, another execution
+# may get its name.
 START_RESENT_SECONDS_MAX: Final = 70 * 86_400
-# When a recovering delivery finds an execution older than this, it extends the lifetime of its
-# name.
+# A recovering delivery extends the lifetime of the execution's name when the execution is older
+# than this.
 NAME_EXTENSION_SECONDS: Final = 30 * 86_400
-# every snapshot stores its blobs again, so a blob is younger than its log
+# How long S3 keeps a blob. Every snapshot stores its blobs again, so a blob that is needed is
+# younger than this.
 BLOB_RETENTION_DAYS: Final = 180
-# A stack with an archive stores an ended execution there after this time.
+# A stack with an archive stores an execution there this long after its end.
 ARCHIVE_AFTER_SECONDS: Final = 3_600
 ARCHIVE_PAGE_ROWS: Final = 25  # executions that one message requests a worker to archive
-# After this time the archiver reads an execution whose log could not be read again.
+# The archiver tries an execution whose log it could not read again after this time.
 ARCHIVE_REFUSED_SECONDS: Final = 86_400
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400
 
 # -- Limits of what tasks call (docs/explanation/flow-control.md) ----------------------------------
-# starts of one gate: a partition takes 1,000 writes a second
+# The most starts of one gate. Its item is in one partition of DynamoDB, which takes 1,000 writes a
+# second.
 GATE_STARTS_PER_SECOND_MAX: Final = 200
 GATE_HOLDERS_MAX: Final = 40  # permits of one gate, all stored in one item
 GATE_RETENTION_SECONDS: Final = 3_600  # TTL deletes the item of a gate that is idle for this time
 GATE_AHEAD_MS: Final = 2_000  # a dispenser gives out the tokens of a rate this far ahead
 GATE_TOKEN_MS: Final = 3_000  # a token stays valid for this long after its time
-# a granted permit waits this long for the worker that receives its wake
+# A granted permit waits this long for the worker that receives the attempt's wake.
 GATE_HANDOVER_MS: Final = 20_000
-# the longest time between two ticks of a concurrency limit's queue, in case a wake is lost
+# The longest time between two ticks of the queue of a concurrency limit. It repairs the queue when
+# a wake is lost.
 GATE_TICK_MS_MAX: Final = 60_000
 GATE_KEPT_MS: Final = 30_000  # how long an attempt keeps a permit while it waits at another gate
-# after a refused call this part of a concurrency limit's places remains
+# After a refused call, a concurrency limit keeps this part of its places.
 GATE_SLOW_FACTOR: Final = 0.85
-# after a refused call this part of a rate's speed remains, and one start less
+# After a refused call, a rate keeps this part of its speed, less one start.
 GATE_SLOW_MARGIN: Final = 0.97
-# later refusals do not slow a limit below this part of the speed that the first refusal left
+# Further refusals do not slow a limit below this part of the speed that it had after the first one.
 GATE_SLOW_FLOOR: Final = 1 / 16
 SERVICE_PAUSE_MS: Final = 1_000  # how long a limit closes after an AWS service has throttled a call
 GATE_SLOW_MS: Final = 2_000  # a limit is slowed at most once in this time
-# a slowed limit keeps this part of its speed, in thousandths
+# A slowed limit keeps at least this part of its speed, in thousandths.
 GATE_FACTOR_MIN: Final = 50
 GATE_PROBE_MS: Final = 30_000  # this long after its slow phase a slowed limit has doubled its speed
 GATE_TRIPPED_FACTOR: Final = 0.1  # the speed of the tries after a circuit breaker has opened
-GATE_GRANTS_MAX: Final = 400  # grants of one tick
-# the lifetime of a limit's change after a later change has replaced it
+# A tick lets at most this many attempts begin.
+GATE_GRANTS_MAX: Final = 400
+# The lifetime of an earlier change of a limit, which a later change has replaced.
 LIMIT_CHANGE_RETENTION_SECONDS: Final = 400 * 86_400
-# attempts and executions per second that begin after the pause of a task, a workflow or the stack
+# After the pause of a task, a workflow or the stack, at most this many attempts and executions
+# begin per second.
 RESUME_PER_SECOND: Final = 50
-# a host uses the settings of a limit this long before it reads them again
+# A host uses the settings of a limit for this long before it reads them again.
 LIMIT_SETTINGS_MS: Final = 5_000
 
 # -- Answers of services ---------------------------------------------------------------------------
-#: Codes with which an AWS service refuses a call because there were too many.
+#: The codes with which an AWS service refuses a call because there were too many.
 AWS_THROTTLING_CODES: Final = frozenset(
     {
         "BandwidthLimitExceeded",
-        # SQS's error when the key of an encrypted queue is used too often.
+        # The error of SQS when the key of an encrypted queue is used too often.
         "KMS.ThrottlingException",
         "KmsThrottled",
         "LimitExceededException",
@@ -262,7 +288,7 @@ AWS_THROTTLING_CODES: Final = frozenset(
     }
 )
 
-#: A request is an event whose name is that of its kind with this suffix. Its data is the id of the
-#: request and the caller's content. The constant is here because workflows, the compiler and the
-#: runtime use it.
+#: A request is stored as an event whose name has this suffix after the kind of the request. The
+#: data of the event has the id of the request and the content that the caller gave. The constant is
+#: here because workflows, the compiler and the runtime use it.
 REQUEST_SUFFIX: Final = "?"

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from holdfast.api.step_types import StepType
     from holdfast.api.tasks import Task
 
-#: The name of the document in refusals.
+#: The name that a refusal gives to the document.
 _FILE: Final = "document"
 #: The fields of a refusal that the caller gets.
 _DIAGNOSTIC: Final = ("code", "message", "help", "line", "column")
-#: The most refusals of one document in an answer, which Lambda limits to 6 MB.
+#: The most refusals of one document in an answer, which may have at most 6 MB on Lambda.
 _REFUSALS_MAX: Final = 50
-#: The graphs that a process keeps in memory, so that it need not read them again at each start. A
-#: graph takes about 17 bytes for each character of its document.
+#: The graphs that a process keeps in memory. A graph in memory need not be read again at the next
+#: start of an execution. It takes about 17 bytes for each character of its document.
 _SMALL_CHARACTERS_MAX: Final = 20_000
 _SMALL_GRAPHS_MAX: Final = 128
 _LARGE_GRAPHS_MAX: Final = 2

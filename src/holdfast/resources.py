@@ -65,7 +65,7 @@ class LambdaFunction:
 EXECUTIONS_NAME: Final = "executions"
 MAIL_NAME: Final = "mail"
 
-# The attributes of a record that put its execution into the list (`runtime/listing.py`).
+# These attributes of a record put its execution into the list (`runtime/listing.py`).
 LIST_PARTITION: Final = "lp"
 LIST_SORT: Final = "ls"
 LIST_NAME: Final = "nm"
@@ -117,17 +117,17 @@ API: Final = LambdaFunction(
 )
 FUNCTIONS: Final = (WORKER, WORKER_SINGLE, EVENTS, SWEEPER, API)
 
-# The visibility time-out is that of a process that crashes before its first instruction. A running
-# worker shortens it to limits.VISIBILITY_SECONDS, and extends it while it works. There are thirty
-# deliveries, two minutes apart, and two further rounds before a message is quarantined: so an
-# outage of DynamoDB may last an hour. A task that crashes its worker ends earlier, with its fourth
-# owner. `batches_unreserved`: a new account runs ten functions at once, and three of Holdfast's
-# functions have no queue.
+# The queue of running executions. Its visibility time-out counts only when a process crashes before
+# its first instruction: a running worker shortens it to limits.VISIBILITY_SECONDS, and extends it
+# while it works. A message is delivered thirty times, every two minutes, and in two further rounds
+# before it goes into quarantine. So DynamoDB may be unavailable for an hour. A task that crashes
+# its worker fails earlier, with its fourth worker. `batches_unreserved`: a new account runs ten
+# functions at once, and three of Holdfast's functions have no queue.
 WORK: Final = Queue(
     "work", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=3
 )
-# The starts of new executions have a queue of their own. The worker function processes them with a
-# third of its concurrency, so ten thousand starts do not delay the event of a waiting order.
+# The queue of the starts of new executions. The worker function processes them with a third of its
+# concurrency, so ten thousand starts do not delay the event of a waiting order.
 STARTS: Final = Queue(
     "starts", WORKER.timeout_seconds + 60, receives_max=30, batch_size=10, batches_unreserved=2
 )
@@ -141,13 +141,13 @@ SINGLE: Final = Queue(
 QUEUES: Final = (WORK, SINGLE, STARTS)
 
 BUS: Final = "holdfast"
-# An event on the event bus with this detail-type is for waiting executions. Its detail is {"name":
-# str, "key": str, "data": object, "id"?: str}.
+# The detail-type of events on the event bus for waiting executions. Such an event has the detail
+# {"name": str, "key": str, "data": object, "id"?: str}.
 EVENT_DETAIL_TYPE: Final = "holdfast.event"
 EVENT_RETRY_ATTEMPTS_MAX: Final = 185
 EVENT_RETRY_AGE_SECONDS_MAX: Final = 86_400
 
-# Environment variables of the functions.
+# The environment variables of the functions.
 ENV_EXECUTIONS_TABLE: Final = "HOLDFAST_EXECUTIONS_TABLE"
 ENV_MAIL_TABLE: Final = "HOLDFAST_MAIL_TABLE"
 ENV_BLOBS_BUCKET: Final = "HOLDFAST_BLOBS_BUCKET"
@@ -157,70 +157,76 @@ ENV_STARTS_QUEUE_URL: Final = "HOLDFAST_STARTS_QUEUE_URL"
 ENV_WORK_DLQ_URL: Final = "HOLDFAST_WORK_DLQ_URL"
 ENV_SINGLE_DLQ_URL: Final = "HOLDFAST_SINGLE_DLQ_URL"
 ENV_STARTS_DLQ_URL: Final = "HOLDFAST_STARTS_DLQ_URL"
-# The bucket of the archive, in a stack that has one (all functions but that of events).
+# The bucket of the archive, in a stack that has one. All functions except that of events have the
+# variable.
 ENV_ARCHIVE_BUCKET: Final = "HOLDFAST_ARCHIVE_BUCKET"
 # The Python modules with the user's @workflow and @task functions, separated by commas.
 ENV_MODULES: Final = "HOLDFAST_MODULES"
-# The name of the stack. It is a dimension of every metric, so that metrics of two stacks are not
-# mixed.
+# The name of the stack. It is a dimension of every metric, so that the metrics of two stacks are
+# kept apart.
 ENV_STACK: Final = "HOLDFAST_STACK"
-# The number of the account, which the ARNs of state machines and executions contain (API and
-# workers).
+# The number of the account, which is part of the ARNs of state machines and executions. The API and
+# the workers have the variable.
 ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
-# The ARN of the role for calls of services by state machines (API and workers).
+# The ARN of the role with which state machines call services. The API and the workers have the
+# variable.
 ENV_TASKS_ROLE: Final = "HOLDFAST_TASKS_ROLE"
-# "off": AWS's limit of 256 KiB does not apply to the data of state machines.
+# With "off", AWS's limit of 256 KiB does not apply to the data of state machines.
 ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
-# The functions of task groups, as `payments=arn:…,mail=arn:…` (API and workers).
+# The functions of task groups, as `payments=arn:…,mail=arn:…`. The API and the workers have the
+# variable.
 ENV_GROUP_FUNCTIONS: Final = "HOLDFAST_GROUP_FUNCTIONS"
-# The ARN of the Secrets Manager secret that signs tokens and run ids (API and workers).
+# The ARN of the secret in Secrets Manager that signs tokens and run ids. The API and the workers
+# have the variable.
 ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
-# The ARN of the KMS key that encrypts secrets, if the compiled workflows have any (API, events and
-# workers). Without it a secret is refused.
+# The ARN of the KMS key that encrypts secrets, if the compiled workflows have any. The API, the
+# workers and the function of events have the variable. Without it they refuse a secret.
 ENV_SECRETS_KEY: Final = "HOLDFAST_SECRETS_KEY"
-# "on": begins and ends of executions of state machines are published on the event bus.
+# With "on", begins and ends of executions of state machines are published on the event bus.
 ENV_STATUS_EVENTS: Final = "HOLDFAST_STATUS_EVENTS"
-# "on": the default event bus gets an event when a question to a person opens.
+# With "on", the default event bus gets an event when a question to a person opens.
 ENV_QUESTION_EVENTS: Final = "HOLDFAST_QUESTION_EVENTS"
-# The URL of the API, in a stack whose API has the routes of forms (API and workers).
+# The URL of the API, if the API has the routes of forms. The API and the workers have the variable.
 ENV_FORMS_URL: Final = "HOLDFAST_FORMS_URL"
 
-# Metrics that the functions write in CloudWatch's embedded metric format. CloudWatch bills each
-# combination of a name and its dimensions as one custom metric. So a metric has one dimension, the
-# stack; only those in METRICS_BY_WORKFLOW are also stored by workflow. All other labels are fields
-# of the log line, where CloudWatch Logs Insights can find them.
+# The metrics that the functions write in CloudWatch's embedded metric format. CloudWatch bills each
+# combination of a name and its dimensions as one custom metric. So every metric has the stack as
+# its only dimension, and only those in METRICS_BY_WORKFLOW are also stored by workflow. The other
+# labels are fields of the log line, in which CloudWatch Logs Insights can search.
 METRICS_NAMESPACE: Final = "Holdfast"
 METRICS_DIMENSION: Final = "Stack"
 METRICS_WORKFLOW_DIMENSION: Final = "Workflow"
-# The value of the dimension for all state machines of the API. Callers choose the names of
-# machines, and each name would be billed.
+# All state machines of the API share this value of the dimension. Callers choose the names of
+# machines, and CloudWatch would bill each name.
 METRICS_STATE_MACHINES: Final = "(state machines)"
 METRIC_EXECUTIONS_STARTED: Final = "ExecutionsStarted"
-# Counts every end of an execution, also of a failed one.
+# Counts every end of an execution, with success or without.
 METRIC_EXECUTIONS_ENDED: Final = "ExecutionsEnded"
 METRIC_EXECUTIONS_FAILED: Final = "ExecutionsFailed"
 METRIC_EXECUTIONS_QUARANTINED: Final = "ExecutionsQuarantined"
-# Counts executions that were overdue and to which the sweeper has sent a message.
+# Counts the overdue executions to which the sweeper has sent a message.
 METRIC_EXECUTIONS_STUCK: Final = "ExecutionsStuck"
 METRIC_DURABLE_STEPS: Final = "DurableSteps"
 METRIC_TASK_RETRIES: Final = "TaskRetries"
 METRIC_SWEEP_REFUSED: Final = "SweepRefused"
 METRIC_SWEEP_LAG: Final = "SweepLagSeconds"
-# How long an attempt or an execution waited at a limit, measured when the limit lets it begin.
+# How long an attempt or an execution waited at a limit. It is measured when the limit lets it
+# begin.
 METRIC_LIMIT_WAIT: Final = "LimitWaitSeconds"
-# From the time at which an execution or an attempt was due until a worker began it.
+# The time between the moment at which an execution or an attempt was due and its begin by a worker.
 METRIC_SCHEDULER_LAG: Final = "SchedulerLagSeconds"
 METRIC_TIMER_LAG: Final = "TimerLagSeconds"
-# The longest wait among the waiting executions that the sweeper has checked in this minute.
+# The longest wait of all waiting executions that the sweeper has checked in this minute.
 METRIC_OLDEST_WAIT: Final = "OldestWaitSeconds"
-# How many executions of a workflow are open with one kind of wait, counted by the sweeper.
+# The number of open executions of a workflow with one kind of wait, as the sweeper counts them.
 METRIC_OPEN: Final = "OpenExecutions"
-# Of each pool: the tasks that wait, the workers that are there, and the longest wait for one.
+# For each pool: the number of tasks that wait, the number of workers that are present, and the time
+# for which the oldest task has waited.
 METRIC_POOL_WAITING: Final = "PoolWaiting"
 METRIC_POOL_WORKERS: Final = "PoolWorkers"
 METRIC_POOL_OLDEST: Final = "PoolOldestSeconds"
-# CloudWatch stores no metric for those of `METRICS_IN_LOGS_ONLY`: they are only fields of log
-# lines.
+# The metrics in `METRICS_IN_LOGS_ONLY` are only fields of log lines, and CloudWatch stores no
+# metric for them.
 METRIC_LEASES_EXPIRED: Final = "LeasesExpired"
 METRIC_APPEND_CONFLICTS: Final = "AppendConflicts"
 METRIC_OPERATOR_ACTIONS: Final = "OperatorActions"
@@ -232,19 +238,19 @@ METRICS_IN_LOGS_ONLY: Final = frozenset(
 )
 METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIONS_FAILED})
 
-# The pages behind signed links to questions. The token in the path authorises the request, so the
-# routes need no authoriser. A stack has them when its setting `forms` is on.
+# The path of the pages behind signed links to questions. The token in the path authorises the
+# request, so the routes need no authoriser. A stack has them when its setting `forms` is on.
 FORMS_PATH: Final = "/forms/"
 FORM_ROUTES: Final = (f"GET {FORMS_PATH}{{token}}", f"POST {FORMS_PATH}{{token}}")
 
-# The event on the default event bus when a question to a person opens. `runtime/question_events.py`
-# creates its detail.
+# The source and the type of the event that the default event bus gets when a question to a person
+# opens. `runtime/question_events.py` creates its detail.
 QUESTION_SOURCE: Final = "holdfast.questions"
 QUESTION_DETAIL_TYPE: Final = "Holdfast Question Opened"
-#: The event at the time of a reminder, if the question is still open.
+#: The type of the event at the time of a reminder, if the question is still open.
 QUESTION_REMINDER_TYPE: Final = "Holdfast Question Reminder"
 
-# Every route of the HTTP API, in the form of API Gateway's route keys.
+# All routes of the HTTP API, in the form of API Gateway's route keys.
 ROUTES: Final = (
     "POST /",
     "POST /executions",
@@ -298,6 +304,7 @@ ROUTES: Final = (
     "GET /workflows",
     "POST /workflows",
     "GET /workflows/{name}",
+    "DELETE /workflows/{name}",
     "GET /format",
     "POST /format",
 )

@@ -12,7 +12,8 @@ import re
 from functools import cache
 from typing import Final
 
-#: Names in a Resource, and botocore's name without hyphens, where the two differ.
+#: The services whose name in a Resource differs from botocore's name without hyphens, with both
+#: names.
 _BOTOCORE_NAMES: Final = {
     "applicationdiscovery": "discovery",
     "cloudwatchlogs": "logs",
@@ -82,7 +83,7 @@ def exception_name(shape: str) -> str:
 
 def _words(name: str) -> list[str]:
     spaced = re.sub("[^A-Za-z0-9]+", " ", name)
-    # A version is a word of its own: TESTv4, TestV4.
+    # A version is a word: TESTv4, TestV4.
     spaced = re.sub(r"([^a-z]{2,})v(\d+)", r"\1 v\2 ", spaced)
     spaced = re.sub(r"([^A-Z]{2,})V(\d+)", r"\1 V\2 ", spaced)
     spaced = re.sub("(?<=[a-z])(?=[A-Z][a-zA-Z0-9])", " ", spaced)

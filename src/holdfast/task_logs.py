@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from holdfast.api.tasks import is_in_engine, task_context
 
-#: The keys of the running attempt, as attributes of a log record.
+#: The fields of a log record that identify the running attempt.
 KEYS: Final = (
     *("execution_id", "execution_name", "workflow", "task"),
     *("attempt", "correlation_id"),

@@ -41,8 +41,8 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.storage.json_values import plain_text, printable
 
-#: The logger of tasks. `serve` and the worker function show its lines; other programs must
-#: configure `logging`.
+#: The logger of tasks. `serve` and the worker function show its lines. Another program must
+#: configure `logging` to show them.
 _logger: Final = logging.getLogger("holdfast.tasks")
 _logger.addHandler(logging.NullHandler())
 _LOGGED_CHARACTERS_MAX: Final = 1_000
@@ -98,7 +98,8 @@ def run_attempt(
     try:
         pulse = _pulse_of(effect) if outside is None else outside.pulse
         with running_task(context, pulse):
-            # A copy, so that a task that changes its arguments does not change the state.
+            # Give the task a copy. If it changes its arguments, the state of the execution must not
+            # change with them.
             arguments = json.loads(json.dumps(effect.arguments))
             if effect.is_batch:
                 found = task.call_batch_json(arguments, seals)
@@ -107,19 +108,22 @@ def run_attempt(
             if pulse is not None:
                 pulse.beat()
     except KeyboardInterrupt:
-        raise  # the user pressed Ctrl-C, so the task has not failed
+        # The user pressed Ctrl-C, so the task has not failed.
+        raise
     except VaultFault as fault:
         return TaskFailed(SECRET_UNAVAILABLE, fault.message)
     except HeartbeatMissed as missed:
         return TaskFailed(error_names.HEARTBEAT_TIMEOUT, str(missed))
     except BaseException as error:  # noqa: BLE001  # user code may raise anything
-        # asyncio's CancelledError is a BaseException, too: it must not end the whole batch.
+        # Catch every exception. asyncio's CancelledError is a BaseException, too, and must not end
+        # the processing of the whole batch.
         with running_task(context):
             return _failure(error, task, seals, packages)
     try:
         plain_text(output, f"the result of {effect.name}")
     except RequestError as error:
-        # A value that cannot be stored would fail every delivery of the message.
+        # Return the error as the task's failure. If it were raised, a value that cannot be stored
+        # would make every delivery of the message fail.
         return TaskFailed(InvalidResult.__name__, error.message)
     except ValueError:
         return TaskFailed(InvalidResult.__name__, "the result holds a number of too many digits")

@@ -29,6 +29,8 @@ def sets(order: Order, names: list[str], known: set[str], n: int) -> int:
     seen.pop()
     parts = seen ^ known
     same = seen == names
+    seen.discard(names)
+    b = names in seen
     return len(seen)
 
 

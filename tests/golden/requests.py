@@ -76,3 +76,12 @@ def with_a_wrong_type(key: str) -> int:
     with receive("ask", work, key=key) as request:
         request.reply(1)
     return 1
+
+
+@workflow
+def kept(key: str) -> list[int]:
+    seen = []
+    with receive("ask", int, key=key) as request:
+        seen.append(request)
+        request.reply(1)
+    return seen

@@ -18,13 +18,10 @@ from typing import Any
 import pytest
 
 from holdfast.local import new_project
-from tests.infra.deployed import HOST_SETTINGS, ROOT, Deployment, cdk, deployed
+from tests.infra.deployed import HOST_SETTINGS, ROOT, Deployment, cdk, deployed, give_rights
 from tests.infra.ministack import (
     ACCOUNT,
     REGION,
-    grant_batches,
-    grant_taking_on,
-    name_secrets,
     running,
     wait_for,
 )
@@ -150,9 +147,7 @@ def test_tasks_reach_what_the_stack_grants_them_and_nothing_else(tmp_path: Path,
         outputs = tmp_path / "outputs.json"
         deploy = ("deploy", "--require-approval=never", f"--outputs-file={outputs}")
         cdk(cloud, tmp_path, *deploy, project=project)
-        grant_batches(cloud, "Shop")
-        grant_taking_on(cloud, "Shop")
-        name_secrets(cloud, "Shop")
+        give_rights(cloud, "Shop")
         found = json.loads(outputs.read_text())["Shop"]
         shop = deployed(cloud, {name.removeprefix("Flows"): value for name, value in found.items()})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -40,6 +41,19 @@ MODULES = tuple(
 )
 # The queue that a managed policy lets state machines send to; it belongs to the user, not to us.
 PARCELS = "parcels"
+
+
+def python_of_emulator_page() -> list[str]:
+    """Return the app and the script of docs/how-to/emulator.md."""
+    page = (ROOT / "docs" / "how-to" / "emulator.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+
+def give_rights(cloud: Ministack, stack: str) -> None:
+    """Run the page's script, which gives the stack's roles the rights that ministack asks for."""
+    script = python_of_emulator_page()[1]
+    command = [sys.executable, "-", stack]
+    subprocess.run(command, input=script, text=True, env=cloud.environment(), check=True)
 
 
 @dataclass(frozen=True)

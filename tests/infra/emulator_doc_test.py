@@ -6,7 +6,6 @@ The emulator enforces IAM and serves TLS, as the end of the page says.
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,19 +14,16 @@ import pytest
 
 from holdfast import Client
 from holdfast.local import new_project
-from tests.infra.deployed import ROOT, cdk
-from tests.infra.ministack import ACCOUNT, REGION, grant_batches, grant_taking_on, running
+from tests.infra.deployed import cdk, give_rights, python_of_emulator_page
+from tests.infra.ministack import ACCOUNT, REGION, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("deploy")]
-
-PAGE = (ROOT / "docs" / "how-to" / "emulator.md").read_text(encoding="utf-8")
 
 
 def project(directory: Path) -> Path:
     shop = directory / "shop"
     new_project.create(shop, "order")
-    [app] = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    (shop / "app.py").write_text(app)
+    (shop / "app.py").write_text(python_of_emulator_page()[0])
     settings = json.loads((shop / "cdk.json").read_text())
     # The environment of these tests has the CDK already; `uv run` would make another one.
     (shop / "cdk.json").write_text(json.dumps({**settings, "app": f"{sys.executable} app.py"}))
@@ -43,8 +39,7 @@ def test_a_stack_on_the_emulator_is_used_by_its_name(
     with running(tmp_path) as cloud:
         cdk(cloud, tmp_path, "bootstrap", f"aws://{ACCOUNT}/{REGION}", project=shop)
         cdk(cloud, tmp_path, "deploy", "--require-approval=never", project=shop)
-        grant_batches(cloud, "Shop")
-        grant_taking_on(cloud, "Shop")
+        give_rights(cloud, "Shop")
         for name, value in cloud.environment().items():
             monkeypatch.setenv(name, value)
         client = Client(stack="Shop")

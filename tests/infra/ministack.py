@@ -109,25 +109,6 @@ def grant_batches(cloud: Ministack, role_prefix: str) -> None:
             iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(document))
 
 
-def name_secrets(cloud: Ministack, role_prefix: str) -> None:
-    """Name secrets in policies by their ARNs, as `Ref` of a secret does on AWS.
-
-    On ministack `Ref` gives the name of the secret, which matches no resource.
-    """
-    iam = cloud.client("iam")
-    secrets = cloud.client("secretsmanager").list_secrets()["SecretList"]
-    arns = {secret["Name"]: secret["ARN"] for secret in secrets}
-    for role in (role["RoleName"] for role in iam.list_roles()["Roles"]):
-        if not role.startswith(role_prefix):
-            continue
-        for name in iam.list_role_policies(RoleName=role)["PolicyNames"]:
-            document = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
-            for statement in document["Statement"]:
-                named = as_list(statement["Resource"])
-                statement["Resource"] = [arns.get(resource, resource) for resource in named]
-            iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(document))
-
-
 def grant_taking_on(cloud: Ministack, role_prefix: str) -> None:
     """Let a role assume the role whose trust policy names it: on AWS the trust policy is enough.
 

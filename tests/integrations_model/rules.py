@@ -17,6 +17,8 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,26 +37,58 @@ def field_name(member: str) -> str:
     return capitals.capitalize() + rest
 
 
+def plain_name(member: str) -> str:
+    """AWS Step Functions Developer Guide, "Integrating optimized services": the parameters have the
+    names of the service's API, in Pascal case.
+    """
+    return member[0].upper() + member[1:]
+
+
+def milliseconds(moment: datetime) -> int:
+    """Recorded for `states:startExecution`: optimised integrations write times as numbers."""
+    return int(moment.timestamp()) * 1_000
+
+
+def instant(moment: datetime) -> str:
+    """[java]: an Instant, written as DateTimeFormatter.ISO_INSTANT does."""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}Z"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What differs between the two kinds of integrations. `has_json_text`: any text may be given
+    as JSON.
+    """
+
+    field: Callable[[str], str]
+    time: Callable[[datetime], Any]
+    has_json_text: bool
+
+
+SDK = Kind(field_name, instant, has_json_text=True)
+OPTIMISED = Kind(plain_name, milliseconds, has_json_text=False)
+
+
 # -- requests --------------------------------------------------------------------------------------
 
 
-def expected_request(shape: Any, arguments: Any) -> Any:
+def expected_request(shape: Any, arguments: Any, kind: Kind = SDK) -> Any:
     """Return what the service's own protocol serializes."""
     if getattr(shape, "is_document_type", False):
         return arguments  # [smithy]: a document is any JSON value
     match shape.type_name:
         case "structure":
-            members = {field_name(name): name for name in shape.members}
+            members = {kind.field(name): name for name in shape.members}
             return {
-                members[field]: expected_request(shape.members[members[field]], value)
+                members[field]: expected_request(shape.members[members[field]], value, kind)
                 for field, value in arguments.items()
                 if value is not None  # [java]: a member that is null is not sent
             }
         case "list":
-            return [expected_request(shape.member, one) for one in arguments]
+            return [expected_request(shape.member, one, kind) for one in arguments]
         case "map":
             # [java]: keys of maps are data, so they keep their spelling.
-            return {key: expected_request(shape.value, one) for key, one in arguments.items()}
+            return {key: expected_request(shape.value, one, kind) for key, one in arguments.items()}
         case "timestamp":
             # [sdk]: times are ISO 8601 text.
             return datetime.strptime(arguments, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
@@ -84,7 +118,7 @@ def _json(value: Any) -> str:
 # -- results ---------------------------------------------------------------------------------------
 
 
-def expected_result(shape: Any, said: Any) -> Any:
+def expected_result(shape: Any, said: Any, kind: Kind = SDK) -> Any:
     """Return the result of a task. `said` holds the values that the service sent."""
     if getattr(shape, "is_document_type", False):
         return said
@@ -97,17 +131,15 @@ def expected_result(shape: Any, said: Any) -> Any:
                 if member.serialization.get("location") == "headers"
             }
             return {
-                field_name(name): expected_result(shape.members[name], value)
+                kind.field(name): expected_result(shape.members[name], value, kind)
                 for name, value in (maps | said).items()
             }
         case "list":
-            return [expected_result(shape.member, one) for one in said]
+            return [expected_result(shape.member, one, kind) for one in said]
         case "map":
-            return {key: expected_result(shape.value, one) for key, one in said.items()}
+            return {key: expected_result(shape.value, one, kind) for key, one in said.items()}
         case "timestamp":
-            # [java]: an Instant, written as DateTimeFormatter.ISO_INSTANT does.
-            text: str = said.strftime("%Y-%m-%dT%H:%M:%S")
-            return f"{text}Z"
+            return kind.time(said)
         case "blob":
             try:
                 return said.decode()
@@ -140,12 +172,12 @@ def expected_cause(prefix: str, message: str, status: int) -> str:
     return f"{message} {details} (SDK Attempt Count: 1)"
 
 
-def expected_call(operation: Any, arguments: Any, token: str) -> dict[str, Any]:
+def expected_call(operation: Any, arguments: Any, token: str, kind: Kind = SDK) -> dict[str, Any]:
     """Return the whole request of an action. `token` is the one that the SDK makes."""
     shape = operation.input_shape
     if shape is None:
         return {}
-    request: dict[str, Any] = expected_request(shape, arguments)
+    request: dict[str, Any] = expected_request(shape, arguments, kind)
     for name in operation.idempotent_members:
         request.setdefault(name, token)  # [java]: the SDK fills an idempotency token
     is_stream = any(shape.members[name].serialization.get("streaming") for name in request)

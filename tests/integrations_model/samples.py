@@ -8,7 +8,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.integrations_model.rules import field_name
+from tests.integrations_model.rules import SDK, Kind
 
 DEPTH_MAX = 4
 MEMBERS_MAX = 6
@@ -32,7 +32,8 @@ _DOCUMENTED = {
 
 
 class Sampler:
-    def __init__(self, seed: str, service: str) -> None:
+    def __init__(self, seed: str, service: str, kind: Kind = SDK) -> None:
+        self._kind = kind
         self._random = random.Random(seed)
         # botocore reads the service's endpoint from some ARNs.
         self._arn = f"arn:aws:{service}:eu-west-1:123456789012:stream/name"
@@ -50,7 +51,7 @@ class Sampler:
         match shape.type_name:
             case "structure":
                 return {
-                    field_name(name): self._member_in(name, member, depth + 1)
+                    self._kind.field(name): self._member_in(name, member, depth + 1)
                     for name, member in self._members(shape, depth)
                 }
             case "list":
@@ -85,7 +86,10 @@ class Sampler:
             return self._arn
         if is_plain:
             return "x" * self._random.randint(1, 4)
-        return self._random.choice(["text", "caf\u00e9 \u2713", "a<b&c", {"n": 1}, [1, "x"], 7])
+        texts: list[Any] = ["text", "caf\u00e9 \u2713", "a<b&c"]
+        if self._kind.has_json_text:
+            texts += [{"n": 1}, [1, "x"], 7]
+        return self._random.choice(texts)
 
     # -- responses ---------------------------------------------------------------------------------
 

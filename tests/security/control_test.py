@@ -106,9 +106,12 @@ def test_an_execution_that_cannot_be_redriven_says_why_and_stays(case: Case) -> 
 
 def test_a_second_redrive_of_a_redriven_execution_is_refused() -> None:
     stage = staged("aborted")
-    assert stage.call("RedriveExecution")[0] == 200
-    # No worker has begun it: both requests are the same
-    assert stage.call("RedriveExecution")[0] == 200
+    token = {"clientToken": "first"}
+    status, first = stage.call("RedriveExecution", **token)
+    assert status == 200
+    assert stage.call("RedriveExecution", **token) == (200, first)
+    # No worker has begun it, but the execution counts as running already.
+    assert stage.call("RedriveExecution")[1]["__type"] == "ExecutionNotRedrivable"
     stage.doors.site.work()
     shown = stage.call("DescribeExecution")[1]
 

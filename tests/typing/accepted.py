@@ -11,10 +11,17 @@ from pydantic import BaseModel
 
 from holdfast import (
     AsyncClient,
+    Batch,
+    BatchJob,
     Client,
     Dag,
+    Fargate,
+    Lambda,
+    Limit,
     Retry,
     Task,
+    TaskError,
+    Worker,
     again,
     ask,
     choice,
@@ -353,3 +360,43 @@ async def awaited(client: AsyncClient, o: str) -> None:
     reveal_type(await handle.result(timeout=30))  # -> Payment
     reveal_type((await client.describe(o))["waits"])  # -> list[dict[str, Any]]
     reveal_type([row["name"] async for row in client.list(paused=True)])  # -> list[str | None]
+
+
+@task(runs_on=Lambda("arn:aws:lambda:eu-west-1:111122223333:function:weigh"), timeout=minutes(2))
+def weighed(order_id: str) -> Payment:
+    raise NotImplementedError
+
+
+@task(runs_on=Worker("gpu"), timeout=hours(6), heartbeat=minutes(1), retry=Retry(max_attempts=2))
+def rendered(order_id: str, frames: int = 3) -> Payment:
+    return Payment(id=order_id)
+
+
+@task(runs_on=Fargate("films", "mix", "main", subnets=("subnet-1",)), timeout=hours(2))
+def mixed(order_id: str) -> Payment:
+    return Payment(id=order_id)
+
+
+@task(runs_on=BatchJob(queue="gpu", definition="grade"), timeout=hours(12))
+def graded(order_id: str) -> Payment:
+    return Payment(id=order_id)
+
+
+@task(group="payments", timeout=minutes(2), limits=[Limit("bank", concurrency=5)])
+def debited(order_id: str) -> Payment:
+    return Payment(id=order_id)
+
+
+@task(group="mail", batch=Batch(max=10))
+def posted(letters: list[str]) -> list[Payment | TaskError]:
+    return [Payment(id=one) for one in letters]
+
+
+def places_of_tasks(o: str) -> None:
+    reveal_type(weighed(o))  # -> Payment
+    reveal_type(rendered(o, frames=5))  # -> Payment
+    reveal_type(rendered.options(timeout=hours(1))(o))  # -> Payment
+    reveal_type(mixed(o))  # -> Payment
+    reveal_type(graded(o))  # -> Payment
+    reveal_type(debited(order_id=o))  # -> Payment
+    reveal_type(posted(o))  # -> Payment

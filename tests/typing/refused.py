@@ -6,8 +6,14 @@ from datetime import datetime
 
 from holdfast import (
     AsyncClient,
+    Batch,
+    BatchJob,
     Client,
+    Fargate,
+    Lambda,
+    Limit,
     Retry,
+    Worker,
     ask,
     compensating,
     dag,
@@ -130,6 +136,17 @@ def conditions(o: str) -> None:
     wait_for_condition(arrived, every=minutes(5))(5)  # refused
     wait_for_condition(arrived, every=minutes(5))(o).idd  # refused
     wait_for_condition(charge, every=minutes(5))  # refused
+
+
+def places_of_tasks() -> None:
+    task(runs_on="gpu")  # refused
+    task(runs_on=Worker("gpu"), limits=[Limit("bank", concurrency=5)])  # refused
+    task(runs_on=Worker("gpu"), group="payments")  # refused
+    task(runs_on=Lambda("arn"), heartbeat=minutes(1))  # refused
+    task(runs_on=Lambda("arn"), batch=Batch(max=10))  # refused
+    task(group=5)  # refused
+    BatchJob("gpu")  # refused
+    Fargate("films", "mix", "main")  # refused
 
 
 migrates("loan")  # refused

@@ -294,6 +294,13 @@ def test_two_modules_that_use_one_name_are_distinguished(holdfast: Project) -> N
     assert "error[HF071]: two workflows are called hello" in holdfast.printed
 
 
+def test_what_a_decorator_refuses_has_the_line_of_the_module(holdfast: Project) -> None:
+    source = '\n\n@task(group="Pay ments")\ndef charge(order: str) -> str: ...\n'
+    holdfast.module("grouped", f"from holdfast import task{source}")
+    assert holdfast("check", "grouped") == 1
+    assert "error[HF421]: grouped.py:3: the task charge is in the group" in holdfast.printed
+
+
 @pytest.mark.parametrize(
     ("source", "says"),
     [
@@ -408,6 +415,13 @@ def test_a_port_that_is_taken_is_said(holdfast: Project) -> None:
     assert f"error[HF277]: cannot listen on 127.0.0.1:{port}" in holdfast.complaints
 
 
+def test_a_folder_for_the_archive_that_cannot_be_made_is_said_at_once(holdfast: Project) -> None:
+    holdfast.module("greeting", GREETING)
+    folder = holdfast.folder / "greeting.py" / "archive"
+    assert holdfast("serve", "--archive", str(folder), "--modules", "greeting") == 2
+    assert f"error[HF282]: the folder {folder} of --archive" in holdfast.complaints
+
+
 # -- finding the API -------------------------------------------------------------------------------
 
 
@@ -424,6 +438,7 @@ def test_a_port_that_is_taken_is_said(holdfast: Project) -> None:
         ("start", "hello"),
         ("event", "e", "--key", "k", "--data", "1"),
         ("answer", "t", "--output", "1"),
+        ("advance", "+2h"),
     ],
 )
 def test_without_an_api_a_command_names_both_ways_to_one(

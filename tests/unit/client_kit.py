@@ -105,6 +105,9 @@ def served(stack: MemoryStack) -> Iterator[Served]:
         def do_GET(self) -> None:
             self._answer(b"")
 
+        def do_DELETE(self) -> None:
+            self._answer(b"")
+
         def do_POST(self) -> None:
             self._answer(self.rfile.read(int(self.headers["Content-Length"])))
 

@@ -373,6 +373,15 @@ def test_an_address_that_nothing_listens_at_is_a_fault() -> None:
         holdfast.Client("http://127.0.0.1:1").describe("x")
 
 
+def test_an_answer_of_the_gateway_for_a_function_that_fails_leads_to_its_log() -> None:
+    def carry(method: str, target: str, body: bytes) -> tuple[int, bytes]:
+        return 502, b'{"message": "Internal Server Error"}'
+
+    with pytest.raises(RequestError, match=r"HF272.*502: Internal Server Error") as caught:
+        holdfast.Client.of(Api(carry, "stack Shop")).describe("x")
+    assert "the log of the API's function" in caught.value.help
+
+
 def test_an_event_loop_goes_on_while_the_client_waits(url: Any) -> None:
     async def order(shop: AsyncClient, number: int) -> Receipt:
         handle = await shop.start(fulfil, ORDER, name=f"n{number}")

@@ -23,6 +23,7 @@ from holdfast.core.facts import Succeeded
 from holdfast.core.waits import pending_commands
 from holdfast.errors import WorkflowError
 from holdfast.testing import World, in_turn, takes
+from holdfast_simulator.invariants import check
 from tests.unit import condition_flows as flows
 from tests.unit import condition_refused
 from tests.unit.client_kit import MemoryStack
@@ -162,6 +163,30 @@ def test_null_of_a_task_that_is_not_polled_is_its_result() -> None:
     case = Case(one({"Type": "Task", "Resource": "holdfast:task:check"})).start({})
     case.offer(Succeeded(0, 1, None))
     assert case.status == "SUCCEEDED"
+
+
+# -- paused ----------------------------------------------------------------------------------------
+
+
+def test_a_pause_holds_the_polls_and_a_resume_continues_them() -> None:
+    stack = MemoryStack("tests.unit.condition_flows")
+    client = Client.of(stack.api)
+
+    def polls_after(passed: timedelta) -> int:
+        until_ms = stack.world.now_ms + int(passed.total_seconds() * 1_000)
+        stack.world.run(until_ms=until_ms)
+        stack.world.now_ms = until_ms
+        (wait,) = client.describe("order-1")["waits"]
+        return int(wait["polls"])
+
+    client.start(flows.forever, "o1", name="order-1")
+    before = polls_after(minutes(20))
+    client.pause("order-1", "the shop is closed")
+    assert polls_after(hours(12)) == before
+    client.resume("order-1", "it is open")
+    # The intervals are five minutes by now. What is left of the last one passes first.
+    assert polls_after(minutes(21)) - before == 4
+    assert check(stack.world) == []
 
 
 # -- for people ------------------------------------------------------------------------------------

@@ -206,4 +206,4 @@ def test_a_workflow_may_wait_without_a_bound_for_the_event_that_it_lives_for() -
         for machine in subjects_of_modules([flows.__name__], compiled)
         if any(found.severity == "warning" for found in machine.proofs.findings)
     }
-    assert warned == {"customer", "order", "approval"}
+    assert warned == {"customer", "order"}

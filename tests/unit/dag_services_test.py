@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from holdfast import Dag, aws, http, task
 from holdfast.compiler.compile import compile_dag
@@ -109,3 +110,50 @@ def test_a_service_can_take_back_a_step() -> None:
 )
 def test_a_call_that_the_service_does_not_take_is_refused(step: Any, codes: list[str]) -> None:
     assert sorted(refusals(**step)) == codes
+
+
+# -- secrets ---------------------------------------------------------------------------------------
+
+
+@task
+def log_in(token: SecretStr) -> SecretStr:
+    return token
+
+
+TOKEN = {"$input": "token"}
+KEPT = {"service": "aws.s3.put_object", "arguments": {"Bucket": "b", "Key": TOKEN}}
+
+
+@pytest.mark.parametrize(
+    ("step", "what"),
+    [
+        (KEPT, "`token` in `Key` of"),
+        (
+            {**KEPT, "arguments": {"Bucket": "b", "Key": "k", "Body": [{"$step": "log_in"}]}},
+            "`log_in` in `Body` of",
+        ),
+        (
+            {"service": "http.post", "arguments": {"url": "https://a.b", "json": {"t": [TOKEN]}}},
+            "`token` in `json` of",
+        ),
+    ],
+)
+def test_a_secret_of_the_input_or_of_a_step_is_no_argument_of_a_service(
+    step: Any, what: str
+) -> None:
+    first = {"id": "log_in", "type": "service_call"}
+    second = {"id": "a", "type": "service_call", "depends_on": ["log_in"], **step}
+    with pytest.raises(CompileErrors) as refused:
+        Dag.from_json({"workflow_id": "x", "steps": [first, second]}, [log_in])
+    (one,) = refused.value.diagnostics
+    assert one.code == "HF184"
+    assert one.message.startswith(what)
+
+
+def test_a_field_beside_the_secret_is_an_argument() -> None:
+    key = {"$input": "order"}
+    first = {"id": "log_in", "type": "service_call"}
+    second = {**KEPT, "id": "a", "type": "service_call", "depends_on": ["log_in"]}
+    second["arguments"] = {"Bucket": "b", "Key": key}
+    found = Dag.from_json({"workflow_id": "x", "steps": [first, second]}, [log_in])
+    assert compile_dag(found).asl["States"]["a"]["Arguments"]["Key"] != key

@@ -15,7 +15,7 @@ MODULE = """
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from typing_extensions import NotRequired, TypedDict
@@ -95,6 +95,19 @@ def walk(edges: dict[str, list[str]], start: str) -> list[str]:
     return found[1:]
 
 
+class Point(NamedTuple):
+    x: int
+    name: str = "here"
+
+
+@workflow
+def stroll(steps: list[int]) -> Any:
+    place = Point(0)
+    for step in steps:
+        place = Point(place.x + step, place.name)
+    return [place.x, place]
+
+
 @workflow
 def gifts(note: str) -> list[Gift]:
     plain: Gift = {"sku": "a", "qty": 1}
@@ -146,3 +159,7 @@ def test_a_key_that_is_not_required_may_be_omitted(module: ModuleType) -> None:
 def test_a_set_is_sorted_by_a_key_that_decides_between_all_its_members(module: ModuleType) -> None:
     run = World().run(module.ranked, ["bb", "aa", "c"], [(2, "x"), (1, "x"), (3, "a")], (1,))
     assert run.output == [["c", "aa", "bb"], [(3, "a"), (1, "x"), (2, "x")], 2]
+
+
+def test_a_named_tuple_keeps_its_names_in_a_loop(module: ModuleType) -> None:
+    assert World().run(module.stroll, [1, 2]).output == [3, (3, "here")]

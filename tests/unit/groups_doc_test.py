@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import cli
 from holdfast.cost import PRICES, Usage, receipt
 from holdfast.deployment import Deployment
 from holdfast.testing import World
@@ -23,6 +24,7 @@ def test_the_workflow_of_the_page_charges_or_is_declined(tmp_path: Path) -> None
     with loaded(tmp_path, PROGRAM) as page:
         deployment = Deployment.from_modules([page.__name__], _compile)
         assert deployment.groups == {"payments"}
+        assert cli.main(["check", "--strict", page.__name__]) == 0
         assert page.checkout("o1") == "o1: 200 cents"
         assert page.checkout("a long order") == "declined"
         world = World({page.price: 5, page.charge: page.Declined("no")})

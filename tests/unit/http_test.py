@@ -220,7 +220,10 @@ def test_a_service_that_is_down_is_503_and_logged() -> None:
 
     found.ports.perform = perform  # type: ignore[method-assign]
 
-    assert problem(found.request("POST", "/executions", START)) == (503, "HF321")
+    status, answer = found.request("POST", "/executions", START)
+    assert problem((status, answer)) == (503, "HF321")
+    assert "the log of the API's function" in answer["error"]["message"]
+    assert "slow down" not in answer["error"]["message"]
     assert [what for what, _ in found.faults] == ["a request was not served"]
 
 

@@ -92,7 +92,10 @@ def test_a_file_that_is_there_stays_as_it_is_and_is_named(
 ) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
-    settings = '[project]\nname = "mine"\n[tool.holdfast]\nmodules = ["mine.flows"]\n'
+    settings = (
+        '[project]\nname = "mine"\n[tool.holdfast]\nmodules = ["mine.flows"]\n'
+        '[tool.pytest.ini_options]\npythonpath = ["src"]\n'
+    )
     (shop / "pyproject.toml").write_text(settings)
     monkeypatch.chdir(shop)
     assert main(["init"]) == 0
@@ -100,6 +103,7 @@ def test_a_file_that_is_there_stays_as_it_is_and_is_named(
     assert (shop / "pyproject.toml").read_text() == settings
     assert "skipped  pyproject.toml: it was there before" in printed
     assert 'modules = ["mine.flows", "shop.order"]' in printed
+    assert 'pythonpath = ["src", "."]' in printed
     assert f"uv add {ROOT} && uv add --dev" in printed
     assert "wrote    shop/order.py" in printed
 

@@ -83,6 +83,73 @@ def test_arguments_that_are_no_request(arguments: Any, problem: str) -> None:
     assert result.cause.endswith(f"[{problem}]")
 
 
+CLUSTER = {"ClusterId": "j-1"}
+NEW_CLUSTER = {"Name": "n", "Instances": {"KeepJobFlowAliveWhenNoSteps": True}}
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "method", "request_", "answer", "result"),
+    [
+        (
+            "createCluster",
+            NEW_CLUSTER,
+            "run_job_flow",
+            NEW_CLUSTER,
+            {"JobFlowId": "j-1"},
+            CLUSTER,
+        ),
+        (
+            "addStep",
+            {**CLUSTER, "Step": {"Name": "one"}},
+            "add_job_flow_steps",
+            {"JobFlowId": "j-1", "Steps": [{"Name": "one"}]},
+            {"StepIds": ["s-1"]},
+            {"StepId": "s-1"},
+        ),
+        (
+            "cancelStep",
+            {**CLUSTER, "StepId": "s-1"},
+            "cancel_steps",
+            {"ClusterId": "j-1", "StepIds": ["s-1"]},
+            {"CancelStepsInfoList": [{"StepId": "s-1", "Status": "SUBMITTED"}]},
+            {"CancelStepsInfo": {"StepId": "s-1", "Status": "SUBMITTED"}},
+        ),
+        (
+            "setClusterTerminationProtection",
+            {**CLUSTER, "TerminationProtected": True},
+            "set_termination_protection",
+            {"JobFlowIds": ["j-1"], "TerminationProtected": True},
+            {},
+            {},
+        ),
+        ("terminateCluster", CLUSTER, "terminate_job_flows", {"JobFlowIds": ["j-1"]}, {}, {}),
+    ],
+)
+def test_emr_has_the_fields_of_step_functions(
+    action: str, arguments: Any, method: str, request_: Any, answer: Any, result: Any
+) -> None:
+    found, clients = perform(effect(f"elasticmapreduce:{action}", arguments), {method: answer})
+    assert clients.calls == [(method, request_)]
+    assert {name: found.output[name] for name in found.output if "Sdk" not in name} == result
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"), [(b'{"results":[1]}', {"results": [1]}), (b"plain", "plain")]
+)
+def test_the_answer_of_a_bedrock_model_is_json(body: bytes, shown: Any) -> None:
+    arguments = {"ModelId": "m", "Body": {"inputText": "hello"}}
+    answer = {"body": io.BytesIO(body), "contentType": "application/json"}
+    result, clients = perform(effect("bedrock:invokeModel", arguments), {"invoke_model": answer})
+    assert clients.calls == [("invoke_model", {"modelId": "m", "body": b'{"inputText":"hello"}'})]
+    assert (result.output["Body"], result.output["ContentType"]) == (shown, "application/json")
+
+
+def test_a_customisation_of_a_bedrock_model_is_begun() -> None:
+    task = effect("bedrock:createModelCustomizationJob", {"JobName": "n"})
+    result, _ = perform(task, {"create_model_customization_job": {"jobArn": "a"}})
+    assert result.output["JobArn"] == "a"
+
+
 # -- jobs ------------------------------------------------------------------------------------------
 
 BATCH = effect("batch:submitJob", {"JobName": "n"}, "sync")

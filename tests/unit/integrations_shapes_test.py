@@ -86,6 +86,8 @@ QUICK_CALLS = 6
 #: Actions with a response that no model describes.
 _UNMODELLED = frozenset({"GetBucketLocation"})
 
+#: The fields that an optimised integration adds to a result.
+_METADATA = ("SdkHttpMetadata", "SdkResponseMetadata")
 #: Headers that both SDKs add to what the model of an action says.
 _SDK_HEADERS = frozenset(
     {
@@ -115,9 +117,10 @@ class Stub:
         clients = ServiceClients(self.session, "eu-west-1")
         self._integrations = Integrations(clients, _no_call)
 
-    def perform(self, service: str, operation: str, arguments: Any) -> Any:
+    def perform(self, service: str, operation: str, arguments: Any, *, is_sdk: bool = True) -> Any:
         action = operation[:1].lower() + operation[1:]
-        return self._integrations.perform(effect(f"aws-sdk:{service}:{action}", arguments))
+        target = f"aws-sdk:{service}:{action}" if is_sdk else f"{service}:{action}"
+        return self._integrations.perform(effect(target, arguments))
 
     def _keep(self, params: dict[str, Any], **_rest: Any) -> None:
         self.sent = params
@@ -168,22 +171,64 @@ def _operations(service: str, count: int) -> list[str]:
     return list(dict.fromkeys((*NOTABLE.get(service, ()), *spread)))
 
 
-def _compare(stub: Stub, service: str, name: str) -> None:
+#: Actions of optimised integrations whose fields are those of the service.
+OPTIMISED = {
+    "athena": "startQueryExecution stopQueryExecution getQueryExecution getQueryResults",
+    "batch": "submitJob",
+    "codebuild": "startBuild stopBuild batchDeleteBuilds batchGetReports startBuildBatch",
+    "databrew": "startJobRun",
+    "dynamodb": "getItem putItem deleteItem updateItem",
+    "ecs": "runTask",
+    "eks": "createCluster deleteCluster createFargateProfile createNodegroup deleteNodegroup",
+    "emr-containers": "createVirtualCluster deleteVirtualCluster startJobRun",
+    "emr-serverless": "createApplication startApplication stopApplication startJobRun",
+    "glue": "startJobRun",
+    "mediaconvert": "createJob",
+    "sagemaker": "createEndpoint createModel createTrainingJob createTransformJob updateEndpoint",
+    "sns": "publish",
+    "sqs": "sendMessage",
+}
+QUICK_OPTIMISED = ("athena", "dynamodb", "ecs", "sns")
+
+
+@pytest.mark.parametrize("service", QUICK_OPTIMISED)
+def test_optimised_requests_and_results_are_those_of_the_model(stub: Stub, service: str) -> None:
+    for action in OPTIMISED[service].split():
+        _compare(stub, service, action[:1].upper() + action[1:], rules.OPTIMISED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("service", OPTIMISED)
+def test_every_optimised_action_has_the_requests_and_results_of_the_model(
+    stub: Stub, service: str
+) -> None:
+    for action in OPTIMISED[service].split():
+        for number in range(4):
+            name = action[:1].upper() + action[1:]
+            _compare(stub, service, name, rules.OPTIMISED, number)
+
+
+def _compare(
+    stub: Stub, service: str, name: str, kind: rules.Kind = rules.SDK, number: int = 0
+) -> None:
     model = _REFERENCE.get_service_model(service)
     operation = model.operation_model(name)
     protocol = str(model.resolved_protocol)
-    seed = f"{SEED} {service} {name}"
-    sampler = Sampler(seed, service)
+    seed = f"{SEED} {service} {name} {number}"
+    sampler = Sampler(seed, service, kind)
     shape, output = operation.input_shape, operation.output_shape
     arguments = {} if shape is None else sampler.arguments(shape)
     said = {} if output is None else sampler.response(output)
     stub.answer = wire.reply(protocol, operation, said)
-    result = stub.perform(SERVICES[service], name, arguments)
+    is_sdk = kind is rules.SDK
+    result = stub.perform(SERVICES[service] if is_sdk else service, name, arguments, is_sdk=is_sdk)
     context = f"{seed}: {arguments} {stub.answer}"
     assert isinstance(result, TaskSucceeded), f"{result} {context}"
-    expected = {} if output is None else rules.expected_result(output, said)
+    metadata = {} if is_sdk else {name: result.output.pop(name) for name in _METADATA}
+    assert is_sdk or metadata["SdkResponseMetadata"] == {"RequestId": "REQUEST"}, context
+    expected = {} if output is None else rules.expected_result(output, said, kind)
     assert result.output == expected, context
-    request = rules.expected_call(operation, arguments, str(TOKEN))
+    request = rules.expected_call(operation, arguments, str(TOKEN), kind)
     serializer = create_serializer(protocol, include_validation=False)
     bare = serializer.serialize_to_request(request, operation)
     assert _read(stub.sent["body"]) == _read(bare["body"]), context
@@ -254,3 +299,20 @@ def test_an_error_without_a_body_has_a_name_and_no_message(
     result = stub.perform("s3", operation, arguments)
     cause = rules.expected_cause("S3", "null", 404)
     assert result == TaskFailed(f"S3.{error}Exception", cause)
+
+
+def test_the_metadata_of_a_result_has_headers_as_the_service_spells_them(stub: Stub) -> None:
+    headers = {"Server": "Server", "Connection": "keep-alive", "x-amz-crc32": "2"}
+    stub.answer = wire.Reply(b"{}", headers)
+    arguments = {"TableName": "t", "Key": {"id": {"S": "1"}}}
+    result = stub.perform("dynamodb", "GetItem", arguments, is_sdk=False)
+    shown = result.output["SdkHttpMetadata"]
+    assert list(shown["HttpHeaders"]) == [
+        "Connection",
+        "Server",
+        "x-amz-crc32",
+        "x-amz-id-2",
+        "x-amz-request-id",
+        "x-amzn-RequestId",
+    ]
+    assert shown["AllHttpHeaders"]["Connection"] == ["keep-alive"]

@@ -74,6 +74,9 @@ def test_migrate_moves_those_that_may_and_undo_takes_them_back(
     asked = json.loads(capsys.readouterr().out)
     assert len(asked["asked"]) == 1 and asked["refused"] == {}
     settle(shop)
+    (moved,) = asked["asked"]
+    assert run("history", moved) == 0
+    assert f"from {shop.old.hash[:12]} to {shop.new.hash[:12]}" in capsys.readouterr().out
     assert run("migrate", "flow", "--dry-run") == 0
     assert "0 may move, 2 stay on their version, 1 has it already" in capsys.readouterr().out
     assert run("migrate", "flow", "--undo", "--reason", "not yet") == 0

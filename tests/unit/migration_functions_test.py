@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,6 +90,29 @@ def test_a_function_computes_it_once_and_the_event_has_the_value(tmp_path: Path)
     assert types.calls == ["parts"]
     assert shop.describe(run)["output"] == 705
     assert fold(shop.events(run)) == shop.state(run)
+    assert check(shop.world) == []
+
+
+def test_a_bulk_moves_each_with_its_own_values_and_reports_what_the_function_refuses(
+    tmp_path: Path,
+) -> None:
+    shop, types = deployed(tmp_path, OLD, NEW + PARTS, parts=lambda amount: [100 // amount, 5])
+    runs = {amount: shop.begun({"amount": amount}, f"o{amount}") for amount in (2, 0, 5)}
+    shop.deploy(types=types)
+    request = {"operation": "migrate", "filters": {"workflow": "flow"}, **WHY}
+    bulk = shop.insist(lambda: shop.front.bulk("default", request, CHANCE))
+    settle(shop, 30)
+
+    assert shop.describe(bulk["execution"])["output"] == {"done": 2, "refused": 1}
+    assigned = {
+        amount: [move["plan"]["assigned"][""]["parts"] for move in shop.moves(run)]
+        for amount, run in runs.items()
+    }
+    assert assigned == {2: [[50, 5]], 0: [], 5: [[20, 5]]}
+    assert len(types.calls) == len(runs)
+    shop.send_event(data="r-7")
+    shop.world.run()
+    assert [shop.describe(run)["output"] for run in runs.values()] == [55, 0, 25]
     assert check(shop.world) == []
 
 
@@ -191,6 +215,7 @@ def test_a_function_that_cannot_give_the_variable_is_refused(
     with pytest.raises(WorkflowError, match=what) as refused:
         compiled(tmp_path, NEW + rule)
     assert refused.value.code == "HF372"
+    assert re.search(r"\w\.py:[0-9]+\)$", refused.value.message)
 
 
 def test_a_deployment_calls_the_function_with_its_types(tmp_path: Path) -> None:

@@ -155,6 +155,13 @@ def test_the_function_runs_with_the_context_of_its_attempt(site: Site) -> None:
     assert not site.worker().run_one()
 
 
+def test_a_worker_of_a_mistyped_pool_names_the_one_that_was_meant(site: Site) -> None:
+    with pytest.raises(WorkflowError, match="no task of these modules") as refused:
+        site.worker("gpuu")
+    assert refused.value.code == "HF434"
+    assert refused.value.help.startswith("did you mean gpu? known: ")
+
+
 def test_an_exception_is_the_error_of_the_attempt_and_is_retried_by_its_rule(site: Site) -> None:
     site.client.start(film, "Alien", -1, name="f1")
     assert site.worker().run_one()

@@ -14,11 +14,14 @@ import pytest
 from holdfast import pure, task, task_context
 from holdfast.asl.validation.validate import diagnose
 from holdfast.cli import main
+from holdfast.compiler.compile import compile_workflow
 from holdfast.proofs.findings import CODES, Placed, SourceLocation
 from holdfast.proofs.report import Proofs, prove, render
 from holdfast.proofs.tasks import TaskFacts, facts_of_tasks
+from holdfast.testing import World
 from tests.builders import Machine, call, machine, wait_for
 from tests.stopwatch import stopwatch
+from tests.unit import condition_flows
 from tests.unit.proofs_machines import Machines
 from tests.unit.states_kit import PLACE
 
@@ -300,7 +303,39 @@ def test_the_longest_wait_adds_timeouts_tries_and_delays() -> None:
     assert str(proofs_of(states).worst.seconds) == str(3 * 100 + 10 + 20 + 7)
     states["b"]["Seconds"] = "{% $max([0, 60 * 2]) %}"
     assert str(proofs_of(states).worst.seconds) == str(3 * 100 + 10 + 20 + 120)
+    states["b"]["Seconds"] = "{% ($parts := $match($patience, /[0-9]+S/); $number($parts[0])) %}"
+    assert str(proofs_of(states).worst.seconds) == "330 + seconds(patience)"
     assert proofs_of({"a": wait_for("paid")}).worst.seconds is None
+
+
+def test_a_wait_for_a_condition_is_bounded_by_its_block_and_not_by_the_timeout_of_a_call() -> None:
+    polled = {
+        "Type": "Task",
+        "Resource": "holdfast:poll:check",
+        "End": True,
+        "Holdfast": {"Poll": {"Seconds": 60, "Backoff": 2.0, "SecondsMax": 300}},
+        "TimeoutSeconds": 5,
+    }
+    endless = proofs_of({"a": polled})
+    assert found("HF098", {"a": polled}) == "a"
+    assert (endless.worst.seconds, endless.worst.steps, endless.costs.holdfast) == (None,) * 3
+    assert "HF099" not in {one.code for one in endless.findings}
+    assert codes(proofs_of({"a": polled}, TimeoutSeconds=600)) == set()
+
+    states = {"b": passing("a"), "a": polled}
+    block = {"Begin": "b", "Seconds": 600, "States": ["a"]}
+    bounded = proofs_of(states, Holdfast={"Deadlines": [block]})
+    assert codes(bounded) == set()
+    # The calls are at 0, 60, 180, 420 s; the next one would be at 720 s.
+    assert (str(bounded.worst.seconds), str(bounded.worst.steps)) == ("600", "4")
+
+
+def test_no_wait_for_a_condition_has_more_calls_than_its_bound() -> None:
+    compiled = compile_workflow(condition_flows.deliver)
+    run = World({condition_flows.check: None}).run(condition_flows.deliver, order="o1")
+    worst = prove("deliver", compiled.asl, {}).worst
+    # An error may begin the intervals anew, once for the one retry of the task.
+    assert str(worst.steps) == str(2 * len(run.steps))
 
 
 # -- sagas -----------------------------------------------------------------------------------------

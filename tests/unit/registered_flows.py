@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import step_type, task, workflow
+from holdfast import TaskError, step_type, task, workflow
 
 
 @task
@@ -30,6 +30,20 @@ def ship(charge: str) -> str:
 @task
 def notify(ship: str) -> str:
     return f"told: {ship}"
+
+
+#: The next calls of `bill` that fail.
+DOWN: list[str] = []
+
+
+class BankDown(TaskError): ...  # noqa: N818
+
+
+@task
+def bill() -> str:
+    if DOWN:
+        raise BankDown(DOWN.pop())
+    return "billed"
 
 
 @step_type("rated")

@@ -17,9 +17,10 @@ from holdfast.runtime.commands.lookup import NAMED_OWNERS_MAX
 from holdfast.runtime.storage import graphs
 from holdfast.runtime.storage.definitions import read_item
 from holdfast.runtime.storage.graphs import StoredGraph
+from tests.unit import registered_flows
 from tests.unit.client_kit import MemoryStack, served
 
-MODULE = "tests.unit.registered_flows"
+MODULE = registered_flows.__name__
 #: The document of the project's mission, as it stands.
 ORDER_FULFILLMENT = json.loads(
     """{"workflow_id": "order_fulfillment", "steps": [
@@ -74,6 +75,50 @@ def test_a_running_execution_keeps_its_version() -> None:
 
     outputs = [request(stack, "GET", f"/executions/n{n}")[1]["output"] for n in range(2)]
     assert outputs == ["told: shipped charged reserved valid o", "reserved valid o"]
+
+
+def test_executions_of_a_removed_graph_go_on_and_no_further_one_starts() -> None:
+    stack = MemoryStack(MODULE, works=False)
+    request(stack, "POST", "/workflows", ORDER_FULFILLMENT)
+    start = {"workflow": "order_fulfillment", "input": {"order": "o1"}, "name": "n1"}
+    request(stack, "POST", "/executions", start)
+    removed = request(stack, "DELETE", "/workflows/order_fulfillment")
+    refused = request(stack, "POST", "/executions", {**start, "name": "n2"})
+    stack.world.run()
+
+    assert removed == (200, {"workflow": "order_fulfillment", "removed": True})
+    assert (refused[0], refused[1]["error"]["code"]) == (404, "HF205")
+    shown = request(stack, "GET", "/executions/order_fulfillment:n1")[1]
+    assert shown["output"] == "told: shipped charged reserved valid o1"
+    (row,) = request(stack, "GET", "/executions?workflow=order_fulfillment")[1]["executions"]
+    assert row["name"] == "n1"
+    assert [one["workflow"] for one in request(stack, "GET", "/workflows")[1]["workflows"]] == [
+        "of_the_code"
+    ]
+    again = request(stack, "POST", "/workflows", SHORTER)
+    assert (again[0], again[1]["version"]) == (201, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "code"), [("of_the_code", 409, "HF446"), ("order_fulfilment", 404, "HF205")]
+)
+def test_only_a_registered_graph_is_removed(
+    stack: MemoryStack, name: str, status: int, code: str
+) -> None:
+    found, answer = request(stack, "DELETE", f"/workflows/{name}")
+    assert (found, answer["error"]["code"]) == (status, code)
+
+
+def test_a_failed_execution_of_a_removed_graph_is_retried(stack: MemoryStack) -> None:
+    document = {"workflow_id": "failing", "steps": [{"id": "bill", "type": "service_call"}]}
+    registered_flows.DOWN.append("until noon")
+    request(stack, "POST", "/workflows", document)
+    request(stack, "POST", "/executions", {"workflow": "failing", "input": {}, "name": "f1"})
+    assert request(stack, "GET", "/executions/f1")[1]["status"] == "FAILED"
+    request(stack, "DELETE", "/workflows/failing")
+    status, _ = request(stack, "POST", "/executions/failing:f1/retry", {"reason": "mended"})
+    assert status == 200
+    assert request(stack, "GET", "/executions/failing:f1")[1]["status"] == "SUCCEEDED"
 
 
 def test_a_refused_document_answers_with_each_refusal_and_its_place(stack: MemoryStack) -> None:
@@ -259,14 +304,44 @@ def test_the_client_and_the_command_line_register_and_draw(
             main(["register", str(document), "--endpoint", url]),
             main(["workflows", "--endpoint", url]),
             main(["workflows", "order_fulfillment", "--picture", str(picture), "--endpoint", url]),
+            main(["workflows", "--remove", "order_fulfillment", "--endpoint", url]),
+            main(["workflows", "--remove", "--endpoint", url]),
         ]
     printed = capsys.readouterr().out
 
     assert told["version"] == 1
-    assert codes == [0, 0, 0]
+    assert codes == [0, 0, 0, 0, 2]
+    assert "removed order_fulfillment; its executions go on" in printed
     assert "registered order_fulfillment version 2" in printed
     assert "of_the_code  of the code" in printed
     assert picture.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"workflow_id": "x", "steps": [{"id": "ship", "type": "service_cal"}]}',
+            ("graph.json:1:55: error[HF056]", '"type": "service_call"'),
+        ),
+        ('{"workflow_id": "x",\n', ("graph.json is not JSON", "line 2 column 1")),
+    ],
+)
+def test_the_command_names_the_file_and_the_place_of_a_fault(
+    stack: MemoryStack,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    said: tuple[str, str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("graph.json").write_text(text)
+    with served(stack) as found:
+        assert main(["register", "graph.json", "--endpoint", found.url]) == 2
+    printed = capsys.readouterr().err
+    for words in said:
+        assert words in printed
 
 
 def test_the_page_shows_what_the_command_prints(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 from holdfast.core.run_ids import child_run, map_run_uuid, run_of_map_run, run_of_uuid, uuid_of
 from holdfast.core.state import Parent
+from holdfast.errors import ServiceFault
 from holdfast.limits import CHILD_DEPTH_MAX, PAYLOAD_BYTES_MAX
 from holdfast.runtime.driver import run as drive
-from holdfast.runtime.effects import Put, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Effect, Put, Send, TaskFailed, TaskSucceeded
 from holdfast.runtime.storage import keys
 from holdfast.stepfunctions.api import StatesApi
 from holdfast.stepfunctions.executions import start_nested
@@ -513,6 +515,87 @@ def test_a_redrive_continues_where_the_execution_failed() -> None:
     assert [row["redriveCount"] for row in rows["executions"]] == [1]
     rows = office.call("ListExecutions", stateMachineArn=machine, redriveFilter="NOT_REDRIVEN")
     assert rows == {"executions": []}
+
+
+def _failed(office: Office) -> str:
+    execution = office.start(office.create(states(A=CALL)))
+    office.wait()
+    assert office.describe(execution)["status"] == "FAILED"
+    office.world.now_ms += 60_000
+    return execution
+
+
+def _failing() -> Office:
+    return Office(lambda _: TaskFailed("Broken", "why"))
+
+
+def test_a_redriven_execution_runs_at_once_and_has_the_date() -> None:
+    office = _failing()
+    execution = _failed(office)
+    date = office.call("RedriveExecution", executionArn=execution)["redriveDate"]
+    found = office.describe(execution)
+    assert {"stopDate", "error", "cause"}.isdisjoint(found)
+    reason = "Execution is RUNNING and cannot be redriven"
+    assert (found["status"], found["redriveCount"], found["redriveDate"]) == ("RUNNING", 1, date)
+    assert (found["redriveStatus"], found["redriveStatusReason"]) == ("NOT_REDRIVABLE", reason)
+    assert office.refusal("RedriveExecution", executionArn=execution, clientToken="other") == (
+        "ExecutionNotRedrivable",
+        f"Execution Not Redrivable: '{reason}'",
+    )
+    office.wait()
+    found = office.describe(execution)
+    assert (found["status"], found["redriveCount"], found["redriveDate"]) == ("FAILED", 1, date)
+    assert found["redriveStatus"] == "REDRIVABLE"
+
+
+def test_a_client_token_redrives_once_in_fifteen_minutes() -> None:
+    office = _failing()
+    execution = _failed(office)
+    wanted = {"executionArn": execution, "clientToken": "mine"}
+    first = office.call("RedriveExecution", **wanted)
+    office.world.now_ms += 1_000
+    assert office.call("RedriveExecution", **wanted) == first
+    office.wait()
+    assert office.call("RedriveExecution", **wanted) == first
+    assert office.describe(execution)["redriveCount"] == 1
+    office.world.now_ms += 15 * 60_000
+    assert office.call("RedriveExecution", **wanted) != first
+    office.wait()
+    assert office.describe(execution)["redriveCount"] == 2
+
+
+def test_a_redrive_whose_wake_was_lost_is_carried_out_when_the_caller_repeats_it() -> None:
+    office = _failing()
+    execution = _failed(office)
+    lost = iter((True,))
+    real = office.perform
+
+    def perform(effect: Effect) -> Any:
+        if isinstance(effect, Send) and next(lost, False):
+            raise ServiceFault("HF301", "no answer")
+        return real(effect)
+
+    office.perform = perform  # type: ignore[method-assign]
+    with pytest.raises(ServiceFault):
+        office.call("RedriveExecution", executionArn=execution)
+    office.wait()
+    assert office.describe(execution)["status"] == "RUNNING"
+    assert office.refusal("RedriveExecution", executionArn=execution)[0] == "ExecutionNotRedrivable"
+    office.wait()
+    found = office.describe(execution)
+    assert (found["status"], found["redriveCount"]) == ("FAILED", 1)
+
+
+def test_a_stop_after_an_accepted_redrive_stops_it() -> None:
+    office = _failing()
+    execution = _failed(office)
+    office.call("RedriveExecution", executionArn=execution)
+    office.world.now_ms += 5
+    stopped = office.call("StopExecution", executionArn=execution)
+    assert stopped == {"stopDate": office.world.now_ms / 1_000}
+    office.wait()
+    found = office.describe(execution)
+    assert (found["status"], found["redriveCount"]) == ("ABORTED", 1)
 
 
 # -- nested ----------------------------------------------------------------------------------------

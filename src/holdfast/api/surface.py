@@ -177,7 +177,7 @@ def wait_for_condition(
     at most `most` apart. `with timeout(days(3)):` around it bounds the whole wait. Raises
     WorkflowError HF370.
     """
-    # Imported here because only the compiler and tests call this function: each module that is
+    # Imported here because only the compiler and tests call this function. Each module that is
     # imported makes the start of a Lambda function slower.
     from holdfast.api.polling import polled  # noqa: PLC0415
 

@@ -309,7 +309,7 @@ class Task(_Declared[P, R]):
         super().__init__(function, name)
         self.group = group
         if group is not None:
-            # Imported here because most tasks have no group: each module that is imported makes the
+            # Imported here because most tasks have no group. Each module that is imported makes the
             # start of a Lambda function slower.
             from holdfast.api.groups import require_group  # noqa: PLC0415
 
@@ -465,7 +465,7 @@ class Workflow(_Declared[P, R]):
         self.assumed_done = tuple(assumed_done)
         self.timeout = timeout
         if search:
-            # Imported here because most workflows have no search attributes: each module that is
+            # Imported here because most workflows have no search attributes. Each module that is
             # imported makes the start of a Lambda function slower.
             from holdfast.api.searching import require_search  # noqa: PLC0415
 

@@ -49,7 +49,7 @@ _KINDS: Final[dict[ClientName, _Kind]] = {
     "secrets": _Kind("secretsmanager"),
     "keys": _Kind("kms"),
     # The caller repeats a call whose answer was lost, and treats a call that the function refused
-    # in another way. If boto retried such calls itself, the caller could not count them.
+    # in another way. So boto must retry neither of them.
     "functions": _Kind(
         "lambda",
         attempts_max=1,

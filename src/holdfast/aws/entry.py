@@ -127,7 +127,7 @@ def make_host(keys: SigningKeys) -> Host:
 def _own_tasks(deployment: Deployment, clients: Clients) -> TaskPerformer:
     if not deployment.groups:
         return deployment.run_task
-    # Imported here because most deployments have no group: each module that is imported makes the
+    # Imported here because most deployments have no group. Each module that is imported makes the
     # start of a Lambda function slower.
     from holdfast.aws.group_tasks import GroupTasks, lambda_call  # noqa: PLC0415
 

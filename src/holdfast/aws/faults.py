@@ -21,7 +21,7 @@ _MISSING_BLOB: Final = frozenset({"NoSuchKey"})
 
 def error_code(error: Exception) -> str:
     """Return the service's code of a `ClientError`; "" for an error without a response."""
-    # botocore's connection errors have an attribute `response`, too, which is None.
+    # The connection errors of botocore have an attribute `response`, too, whose value is None.
     response: dict[str, Any] = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 

@@ -260,7 +260,7 @@ class Host:
             else:
                 holds.extended(message_id, now_ms)
 
-    # -- the others --------------------------------------------------------------------------------
+    # -- the other handlers ------------------------------------------------------------------------
 
     def events(self, event: Mapping[str, Any]) -> None:
         """Process one event from the event bus. An error is raised, so that Lambda tries again and

@@ -107,6 +107,7 @@ KNOWN: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "GET /workflows": ((), ()),
     "POST /workflows": ((), ("workflow_id", "steps", "timeout_seconds")),
     "GET /workflows/{name}": ((), ()),
+    "DELETE /workflows/{name}": ((), ()),
     "GET /format": ((), ()),
     "POST /format": ((), ("format",)),
 }
@@ -418,7 +419,7 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     def act_in_pool(name: str, action: str) -> Any:
         from holdfast.stepfunctions import pools  # noqa: PLC0415 - few stacks have pools
 
-        # The operations of a pool name no ARN.
+        # The operations of a pool use no ARN, so the region and the account are not needed.
         service = protocol.service_of(host, (tenant(), "", ""))
         route = f"POST /pools/{{name}}/{action}"
         act = pools.ACTIONS[action]
@@ -469,6 +470,11 @@ def _routes(host: Host, region: str | None) -> Callable[[Mapping[str, Any]], dic
     @app.get("/workflows/<name>")
     def workflow(name: str) -> Any:
         return answer(lambda: front.workflow(tenant(), name), "GET /workflows/{name}")
+
+    @app.delete("/workflows/<name>")
+    def remove_workflow(name: str) -> Any:
+        route = "DELETE /workflows/{name}"
+        return answer(lambda: front.remove_workflow(tenant(), name), route)
 
     @app.get("/format")
     def format_asked() -> Any:
@@ -562,11 +568,16 @@ def _no_route(method: str, path: str) -> RequestError:
 _FAULTS_IN_OUR_WORDS: Final = frozenset({"HF284", "HF285", "HF562"})
 
 
+_FAULT: Final = (
+    "a service that this stack works with failed; the log of the API's function says which, and why"
+)
+
+
 def _problem(error: HoldfastError) -> dict[str, Any]:
     # AWS's text of a refusal names roles and tables, which callers must not see. So replace the
     # text of every other fault.
     is_fault = isinstance(error, ServiceFault) and error.code not in _FAULTS_IN_OUR_WORDS
-    message = "a service that this stack works with failed" if is_fault else error.message
+    message = _FAULT if is_fault else error.message
     problem: dict[str, Any] = {"code": error.code, "message": message}
     if isinstance(error, RequestError) and error.diagnostics:
         problem["diagnostics"] = error.diagnostics

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 Route: TypeAlias = Callable[..., Any]
 
-#: The characters of an identifier in a path: no slash, no question mark, no line feed.
+#: A parameter in a path, and the characters that its value may have: no slash, no question mark and
+#: no line feed.
 _PARAMETER: Final = re.compile(r"<(\w+)>")
 _VALUE: Final = r"(?P<\1>[-._~()'!*:@,;=+&$%<> \[\]{}|^\\w]+)"
 

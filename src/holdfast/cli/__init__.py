@@ -43,12 +43,12 @@ from holdfast.cli.parsing import Parser
 from holdfast.errors import HoldfastBug, HoldfastError, RequestError, WorkflowError
 from holdfast.local import project
 
-#: The HTTP statuses with which the API refuses a valid request.
+#: The HTTP statuses with which the API refuses a request that is valid in itself.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
-#: The errors of the client when an execution has failed, has rejected a request, or is not done in
-#: time.
+#: The codes of the client's errors when an execution has failed, has rejected a request, or has not
+#: ended in time.
 NEGATIVE_CODES: Final = frozenset({"HF288", "HF289", "HF564", "HF565"})
-#: The modules of commands, in the order in which `holdfast --help` lists them.
+#: The modules with the commands, in the order in which `holdfast --help` lists them.
 _COMMANDS: Final = (
     creating,
     authoring,
@@ -77,7 +77,8 @@ _COMMANDS: Final = (
 def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal without Unicode gets escapes; without this the command would fail.
+            # Write escapes for characters that the terminal does not have. Without this the command
+            # would fail on a terminal without Unicode.
             stream.reconfigure(errors="backslashreplace")
     arguments = parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
@@ -86,8 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the pipe has closed it, as `| head` does. Redirect stdout, because the
-        # interpreter would fail when it flushes to the pipe.
+        # The reader has closed the pipe, as `| head` does. Redirect stdout, because the interpreter
+        # flushes it at its end and would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     except KeyboardInterrupt:

@@ -10,12 +10,12 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.remote.operations import LISTED_MAX
 
-#: The function of a command. It returns the exit code.
+#: The function that runs a command. It returns the exit code.
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 EXECUTION_HELP: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"
 MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
-#: The form of a number for `--rate`.
+#: The form of the number after `--rate`.
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|min|h|d)")
 SLOTS_MAX: Final = 100

@@ -114,7 +114,7 @@ def _check(arguments: argparse.Namespace) -> int:
     wanted = [] if files and not modules else project.modules_or_default(modules)
     compiled, errors = build.try_modules(wanted)
     refusals = [finding for findings in found.values() for finding in findings]
-    # A refused definition is incomplete, so nothing can be proven about it.
+    # Leave out a refused definition. It is incomplete, so nothing can be proven about it.
     sound = [file for file in files if not any(map(check.is_error, found[file]))]
     subjects = [proving.subject_of_file(Path(file)) for file in sound]
     subjects += [] if errors else proving.subjects_of_modules(wanted, compiled)

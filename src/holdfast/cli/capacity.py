@@ -15,7 +15,7 @@ from holdfast.errors import RequestError, known_names
 from holdfast.local import project
 from holdfast.resources import WORKER
 
-#: With `--measured`, the tasks of this many executions are read.
+#: With `--measured` the command reads the tasks of this many executions.
 _EXECUTIONS: Final = 20
 
 

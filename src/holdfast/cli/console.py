@@ -66,9 +66,9 @@ def print_json(value: Any) -> None:
     print(_OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-#: Control characters of a terminal, characters that change the direction of text, and characters
-#: that cannot be encoded. Executions contain texts from strangers, which must not control the
-#: terminal.
+#: Characters that a terminal obeys or cannot show: control characters, characters that change the
+#: direction of text, and characters that cannot be encoded. Executions contain texts from
+#: strangers, which must not control the terminal.
 _OBEYED: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from holdfast.cli.arguments import MODULES_HELP, command, lead, span
+from holdfast.cli.arguments import MODULES_HELP, command, lead
 from holdfast.cli.console import FINE, NEGATIVE, print_json, say
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import HoldfastBug, RequestError
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     demo.add_argument("--json", action="store_true", help="print one line of JSON")
     _add_serve(commands)
     advance = remote_command(commands, "advance", _advance, "Move the clock of a `serve` on.")
-    advance.add_argument("span", type=span, metavar="SPAN", help="90min, 36h, 3d")
+    advance.add_argument("span", type=lead, metavar="SPAN", help="90min, 36h, 3d")
     backup = command(commands, "backup", _backup, "Copy the file of `serve` while it runs.")
     backup.add_argument("target", type=Path, metavar="PATH", help="a file that does not exist yet")
     backup.add_argument("--data", type=Path, metavar="PATH", help=_DATA_HELP)
@@ -115,8 +115,8 @@ def _serve_here(arguments: argparse.Namespace) -> int:
             signal.signal(ending, _interrupt)
         _tell(arguments, served, list(deployment.definitions), data)
         try:
-            # The wait has a timeout, because a signal that arrives just as it begins would be
-            # missed.
+            # Wait with a time-out, again and again. A signal that arrives just as the wait begins
+            # would otherwise be noticed only at its end.
             while not served.ended.wait(SIGNAL_SECONDS) and not reload.is_orphaned():
                 pass
         except KeyboardInterrupt:
@@ -160,14 +160,27 @@ def _data_file(named: Path | None) -> Path:
 
 
 def _archive(arguments: argparse.Namespace) -> Path | None:
-    """Return the folder of the archive. Raises RequestError HF331."""
+    """Return the folder of the archive. Raises RequestError HF331; HF282 for a folder that cannot
+    be made, which would otherwise show an hour after the first execution has ended.
+    """
     if arguments.archive is not None and arguments.in_memory:
         raise RequestError(
             "HF331",
             "--archive was given with --in-memory, which keeps nothing that could expire",
             help="leave one of the two out",
         )
-    return None if arguments.archive is None else Path(arguments.archive).absolute()
+    if arguments.archive is None:
+        return None
+    folder: Path = arguments.archive.absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(
+            "HF282",
+            f"the folder {folder} of --archive cannot be made: {error.strerror}",
+            help="name another folder",
+        ) from None
+    return folder
 
 
 def _interrupt(*_: Any) -> NoReturn:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _BACK: Final = "back"
 _LATEST: Final = "latest"
 _ALL: Final = 1_000_000_000
-#: At most this many executions that cannot move are printed with their reason.
+#: The command prints at most this many executions that cannot move, each with the reason.
 _SHOWN_MAX: Final = 20
 _SHOWN_HASH: Final = 12
 
@@ -256,7 +256,7 @@ def _count(report: Mapping[str, Any]) -> int:
     return sum(len(row["executions"]) for row in report["positions"])
 
 
-# -- what both print -------------------------------------------------------------------------------
+# -- output of both commands -----------------------------------------------------------------------
 
 
 def _tell(

@@ -9,7 +9,8 @@ from typing import Any, Final, NoReturn
 
 from holdfast.errors import nearest
 
-#: argparse's own message: "argument COMMAND: invalid choice: 'lsit' (choose from 'list', 'show')".
+#: Matches argparse's own message: "argument COMMAND: invalid choice: 'lsit' (choose from 'list',
+#: 'show')".
 _CHOICE: Final = re.compile(r"invalid choice: '([^']*)'.*\(choose from (.*)\)", re.DOTALL)
 _WORD: Final = re.compile(r"[\w.-]+")
 
@@ -24,7 +25,8 @@ class Parser(argparse.ArgumentParser):
     ) -> Any:
         found, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            # Use the parser of the command: it knows the options that the user may have meant.
+            # Use the parser of the command, because it has the options that the user may have
+            # meant.
             used: argparse.ArgumentParser = getattr(found, "parser", self)
             used.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(used, unknown)}")
         return found

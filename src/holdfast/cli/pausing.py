@@ -17,7 +17,7 @@ from holdfast.errors import RequestError
 if TYPE_CHECKING:
     from holdfast.remote.client import Client
 
-#: The API counts at most this many rows of a queue.
+#: The API counts the rows of a queue up to this number.
 _COUNTED_MAX: Final = 1_000
 
 
@@ -130,7 +130,8 @@ def note_pauses(arguments: argparse.Namespace, client: Client) -> None:
         rows = client.pauses()
     except RequestError as error:
         if error.status == HTTPStatus.NOT_FOUND:
-            return  # The stack has a release without such pauses
+            # The release of the stack is too old to have such pauses.
+            return
         raise
     for row in rows:
         print(harmless(_sentence(row)), file=sys.stderr)

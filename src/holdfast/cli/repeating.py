@@ -33,7 +33,7 @@ def _interval(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    # Refuse short intervals, because AWS bills the read of each repetition.
+    # Refuse short intervals, because AWS bills the reads of each repetition.
     if not WATCH_SECONDS_MIN <= seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no number from {WATCH_SECONDS_MIN:g} up")
     return seconds

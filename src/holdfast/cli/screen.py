@@ -287,11 +287,11 @@ def put_execution(shown: JsonRow, now: datetime) -> None:
     shown = harmless(dict(shown))
     put(_execution(shown, now))
     if "last_failure" in shown:
-        # Print this below the table: a table would wrap lines of source code.
+        # Print the failure below the table, because a table would wrap the lines of source code.
         put(*_failure(shown["last_failure"], now), is_wrapped=False)
     waits = [(wait, line) for wait in shown.get("waits", ()) if (line := _go_on(wait)) is not None]
     for wait, line in waits:
-        # With several waits, say for each line which wait its id or token answers.
+        # If there are several waits, say for each command which of them its id or token answers.
         which = f", for {_waits_for(wait)}" if len(waits) > 1 and "token" in wait else ""
         # Print the command below the table, because a wrapped command cannot be copied.
         put(Text(f"\nto go on{which}, type", "dim"), Text(line, "cyan"), is_wrapped=False)
@@ -436,7 +436,7 @@ def _waits_at_limit(wait: JsonRow) -> str:
     return f"{limit}: {place}{soon}"
 
 
-#: The API counts at most this many rows of a queue.
+#: The API counts the rows of a queue up to this number.
 _COUNTED_MAX: Final = 1_000
 
 
@@ -467,7 +467,7 @@ def spans(found: list[Span]) -> Table:
     return table
 
 
-# -- what was undone ------------------------------------------------------------------------------
+# -- the tasks of an undo --------------------------------------------------------------------------
 
 
 def undone(events: Sequence[JsonRow]) -> list[str]:
@@ -488,7 +488,7 @@ def undone(events: Sequence[JsonRow]) -> list[str]:
 
 def history(rows: Sequence[JsonRow]) -> Table:
     table = plain_table("id", "after", "event", "what", right=("id", "after"))
-    # On a small terminal only the last column becomes narrower.
+    # Let only the last column become narrower on a small terminal.
     table.columns[-1].wraps = True
     for row in map(harmless, _with_last_polls(rows)):
         style = _style(row)
@@ -504,7 +504,7 @@ def history(rows: Sequence[JsonRow]) -> Table:
     return table
 
 
-#: After these events of the same step a series of polls continues; after any other event it ends.
+#: These events of the same step do not end a series of polls. Any other event ends it.
 _BETWEEN_POLLS: Final = frozenset({"Opened", "Claimed"})
 
 
@@ -528,7 +528,7 @@ def _with_last_polls(rows: Sequence[JsonRow]) -> list[JsonRow]:
     return kept
 
 
-#: Events that record the operator who requested them, and the reason.
+#: The events that name the operator who requested them, and the reason.
 _BY_HAND: Final = frozenset(
     {"ExecutionRedriven", "Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked"}
     | {"AttemptQueued", "ExecutionQueued", "Migrated"}
@@ -555,6 +555,8 @@ def _what(row: JsonRow) -> str:
         parts.append(f"attempt {own['attempt']}")
     if row["type"] == "ConditionUnmet":
         parts.append(f"polled {own['polls']} times" if own["polls"] > 1 else "polled once")
+    if row["type"] == "Migrated":
+        parts.append(f"from {own['from'][:12]} to {own['to'][:12]}")
     if row["type"] in _BY_HAND:
         words = {"by": own.get("by"), "because": own.get("reason")}
         parts += [f"{word} {text}" for word, text in words.items() if text]
@@ -577,7 +579,7 @@ def _on_one_line(row: JsonRow) -> JsonRow:
     }
 
 
-# -- words -----------------------------------------------------------------------------------------
+# -- texts -----------------------------------------------------------------------------------------
 
 
 def value_text(value: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 PIPE_COLUMNS: Final = 200
 GAP: Final = 2
-#: A column keeps at least this width, however narrow the terminal is.
+#: A column has at least this width, even on a narrow terminal.
 COLUMN_MIN: Final = 4
 
 _CODES: Final = {
@@ -38,7 +38,7 @@ class Text:
 
     def __init__(self, text: str, style: str = "", *, is_cut: bool = False) -> None:
         self._parts = [(text, style)]
-        #: True: a line that is too long is cut and not wrapped.
+        #: True when a line that is too long is cut. Otherwise it is wrapped.
         self.is_cut = is_cut
 
     @property
@@ -97,9 +97,10 @@ def _pieces(line: str, width: int | None, *, is_cut: bool) -> list[str]:
         return [line]
     if is_cut:
         return [_fitting(line, width - 1) + "…"]
-    # textwrap counts characters, but wide characters take two columns.
+    # textwrap counts characters, but a wide character takes two columns. So halve the width for a
+    # line with wide characters.
     narrow = width if columns_of(line) == len(line) else max(width // 2, 1)
-    # Each piece must be a part of the line, so nothing in it may be replaced.
+    # Replace nothing in the line, because each piece must be a part of it.
     return textwrap.wrap(line, narrow, expand_tabs=False, replace_whitespace=False) or [""]
 
 
@@ -202,7 +203,8 @@ def put(*shown: Shown, is_wrapped: bool = True) -> None:
             text = item if isinstance(item, Text) else Text(item)
             lines = text.lines(width if is_wrapped else None)
         for line in lines:
-            # Tables end their lines with spaces, which disturb copying and comparisons.
+            # Remove the spaces with which tables end their lines. They would be in the way when a
+            # user copies or compares lines.
             sys.stdout.write(f"{line.render(has_colours=has_colours).rstrip()}\n")
 
 

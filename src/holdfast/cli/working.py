@@ -15,8 +15,8 @@ from holdfast.cli.console import FINE, NEGATIVE, print_json
 from holdfast.cli.remote import client_of, now_of, remote_command
 from holdfast.local import project
 
-#: The token of a container's attempt, which the engine sets, and the API's address, which the task
-#: definition sets.
+#: The environment variables of a container. The engine sets the token of the attempt, and the task
+#: definition sets the address of the API.
 TOKEN_VARIABLE: Final = "HOLDFAST_TOKEN"  # noqa: S105  # the name, no secret
 API_VARIABLE: Final = "HOLDFAST_API"
 
@@ -81,8 +81,8 @@ def work(arguments: argparse.Namespace) -> int:
 
     def drain(*_: Any) -> None:
         if worker.draining.is_set():
-            # A second signal ends the process at once. The heartbeats of its attempts stop, so the
-            # engine retries them elsewhere.
+            # This is the second signal, so end the process at once. The heartbeats of its attempts
+            # stop, and the engine retries the attempts elsewhere.
             os._exit(NEGATIVE)
         tell("no more polls; the tasks in hand are finished. A second signal ends at once")
         worker.draining.set()

@@ -109,14 +109,14 @@ class CompiledWorkflow:
     #: The names of values that are secrets or contain one, such as `charge.token`, `flow.card` and
     #: `event paid`.
     secrets: tuple[str, ...] = ()
-    #: The author's hints for a migration: `renamed`, `tasks`, `assumed_done`.
+    #: The author's hints for a migration, by `renamed`, `tasks` and `assumed_done`.
     migration: dict[str, JsonValue] = field(default_factory=dict)
     #: The JSON forms of the variables; see `shapes.py`.
     shapes: dict[str, JsonValue] = field(default_factory=dict)
     #: The search attributes and their types.
     search: Mapping[str, str] = field(default_factory=dict)
     keyed: Keyed | None = None
-    #: The modules of the tasks that the module of the workflow does not define.
+    #: For each task that another module than the workflow's defines, that module.
     task_modules: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -470,7 +470,7 @@ def _migration_of(
     unit: Unit, workflow: Workflow[..., Any], asl: dict[str, Any], machine: MachineParts
 ) -> dict[str, JsonValue]:
     hints = hints_of(workflow, asl, machine.names.origins, machine.renamed)
-    computed = conversions_of(workflow, unit.assigned)
+    computed = conversions_of(workflow, unit.assigned, unit.source.file)
     return {**hints, "computed": computed} if computed else hints
 
 

@@ -20,15 +20,27 @@ from holdfast.errors import WorkflowError
 
 
 def conversions_of(
-    workflow: Workflow[..., Any], variables: Mapping[str, Type]
+    workflow: Workflow[..., Any], variables: Mapping[str, Type], file: str
 ) -> dict[str, JsonValue]:
     """Return, for each computed variable, its `function`, the variables that it `reads`, and their
-    `shapes`. Raises WorkflowError HF372.
+    `shapes`. `file` is the source of the workflow. Raises WorkflowError HF372.
     """
     found: dict[str, JsonValue] = {}
     for name, function in sorted(workflow.conversions.items()):
-        found[name] = _conversion(workflow, name, function, variables)
+        try:
+            found[name] = _conversion(workflow, name, function, variables)
+        except WorkflowError as refused:
+            place = _place(workflow, function, file)
+            raise WorkflowError(
+                refused.code, f"{refused.message} ({place})", help=refused.help
+            ) from None
     return found
+
+
+def _place(workflow: Workflow[..., Any], function: Callable[..., Any], file: str) -> str:
+    plain = function.function if isinstance(function, Task | Workflow) else function
+    where = file if plain.__module__ == workflow.function.__module__ else plain.__module__
+    return f"{where}:{plain.__code__.co_firstlineno}"
 
 
 def _conversion(

@@ -86,14 +86,16 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF184": "a value that cannot be the parameter of a service",
         "HF185": "an endpoint that is not https",
         "HF190": "a field that the result of a service does not have",
+        "HF191": "a request as a value",
         "HF187": "a secret for a task that runs outside of the engine",
     }
 )
 
 
-#: A longer line is shown in part: a document of JSON may be one line, which many refusals quote.
+#: A refusal shows only a part of a line that is longer than this. A document of JSON may be a
+#: single line, which many refusals would show as a whole.
 _LINE_CHARACTERS_MAX: Final = 160
-#: How many characters before its place a part of a line begins.
+#: The part of a long line begins this many characters before the place of the refusal.
 _BEFORE_CHARACTERS: Final = 40
 
 

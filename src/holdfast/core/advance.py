@@ -550,7 +550,7 @@ def _is_heartbeat_missed(waiting: Awaiting) -> bool:
     return heartbeat_due_ms is not None and (due_ms is None or heartbeat_due_ms < due_ms)
 
 
-# -- claims and control ----------------------------------------------------------------------------
+# -- leases and control messages -------------------------------------------------------------------
 
 
 def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:

@@ -29,8 +29,8 @@ OWN_EVENTS: Final = frozenset(
 #: The prefix of the names of a task's events, by the kind of the task. Kinds that are not listed
 #: have the prefix "Task".
 TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activity": "Activity"}
-#: Events that count as a durable step: the result of an attempt, an event or answer that was
-#: applied, a timer that fired.
+#: The events that count as a durable step. They are the result of an attempt, an event or answer
+#: that was applied, and a timer that fired.
 DURABLE_EVENTS: Final = frozenset(
     {"WaitStateExited"}
     | {

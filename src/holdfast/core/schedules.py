@@ -176,7 +176,7 @@ def execution_name(schedule: str, nominal_ms: int) -> str:
     return f"{schedule}-{_instant(nominal_ms):%Y%m%dT%H%MZ}"
 
 
-# -- what to do ------------------------------------------------------------------------------------
+# -- the decision about due times ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

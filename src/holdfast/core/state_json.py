@@ -156,7 +156,8 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
         waiting["claim"] = _fields(frame.waiting.claim, ())
     if isinstance(frame.waiting, Attempt):
-        # Omit an absent queue: releases that do not know the field can then read the snapshot.
+        # Omit the field when it is absent. A release that does not know the field can then read the
+        # snapshot.
         del waiting["queued"]
         if frame.waiting.queued is not None:
             waiting["queued"] = _fields(frame.waiting.queued, ())
@@ -172,7 +173,8 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
     if isinstance(frame.waiting, Lanes | ChildExecutions):
         waiting["results"] = _pairs(frame.waiting.results)
-    # Omit an absent error: releases that do not know the field can then read the snapshot.
+    # Omit the error when it is absent. A release that does not know the field can then read the
+    # snapshot.
     error = {} if frame.error is None else {"error": frame.error}
     return {
         **_fields(frame, ("waiting", "retries", "deadlines", "error")),

@@ -93,7 +93,7 @@ def _publish(decision: Decision, frame: Frame, template: Template) -> None:
 
 def _note(decision: Decision, frame: Frame, template: Template) -> None:
     """Set search attributes. An attribute that already has the value causes no event."""
-    # Imported here because most workflows have no search attributes: each module that is imported
+    # Imported here because most workflows have no search attributes. Each module that is imported
     # makes the start of a Lambda function slower.
     from holdfast.core.attributes import attribute_of  # noqa: PLC0415
 

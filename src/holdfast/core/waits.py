@@ -102,7 +102,8 @@ class DueKind(StrEnum):
     POLL = "a job is asked for its end"
 
 
-#: An event that the time alone causes: its kind, and the time from which it is due.
+#: A change that happens when a time has come. It consists of its kind and of the time from which it
+#: is due.
 Due: TypeAlias = tuple[DueKind, int]
 
 

@@ -22,11 +22,13 @@ from .bounds import AlarmBounds
 from .spending import Billed, spending
 
 _MINUTE = Duration.minutes(1)
-# The greatest age of a message in a healthy queue: the longest delay, plus one full delivery.
+# The greatest age of a message in a queue that works as it should: the longest delay, and one whole
+# delivery.
 _MESSAGE_AGE_SECONDS_MAX = limits.SQS_DELAY_SECONDS_MAX + resources.WORK.visibility_seconds
 _SWEEP_LAG_SECONDS_MAX = 3 * limits.SWEEP_SECONDS
-# The sweeper processes these dead letters every minute. If one stays for five minutes, the sweeper
-# does not run. It hides an unreadable one again and again; the alarm SweepRefused reports those.
+# The queues of dead letters that the sweeper empties every minute. If a letter stays visible for
+# five minutes, the sweeper does not run. The sweeper hides an unreadable letter each time it
+# receives it, so this alarm does not see it; the alarm SweepRefused does.
 _DRAINED = ("Work", "Single", "Starts")
 _DRAINED_MINUTES = 5
 _LIMIT_WAIT_SECONDS_MAX = 900
@@ -92,8 +94,8 @@ class Alarms(Construct):
             self._metric(resources.METRIC_EXECUTIONS_QUARANTINED, cloudwatch.Stats.SUM),
             threshold=0,
             minutes=1,
-            # The metric reports a message, not a state: a minute without a message does not mean
-            # that all is well.
+            # The metric counts events and does not show a state. A minute without an event does not
+            # mean that all is well, so the alarm must not report that.
             tells_ok=False,
         )
         self._alarm(
@@ -119,7 +121,7 @@ class Alarms(Construct):
             self._metric(resources.METRIC_SWEEP_LAG, cloudwatch.Stats.MAXIMUM),
             threshold=_SWEEP_LAG_SECONDS_MAX,
             minutes=3,
-            # A sweeper that never finishes a sweep reports no lag, so missing data must raise the
+            # A sweeper that never finishes a sweep reports no lag. So missing data must raise the
             # alarm.
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
@@ -145,8 +147,8 @@ class Alarms(Construct):
                 _by_workflow(self._name, resources.METRIC_EXECUTIONS_FAILED),
                 threshold=bounds.failed,
                 minutes=1,
-                # A failure is a single event: if no other one follows, that does not mean that all
-                # is well.
+                # The metric counts failures. A minute without a failure does not mean that the
+                # earlier ones are mended, so the alarm must not report that all is well.
                 tells_ok=False,
             )
         if bounds.retries is not None:
@@ -167,7 +169,9 @@ class Alarms(Construct):
                 self._metric(resources.METRIC_OLDEST_WAIT, cloudwatch.Stats.MAXIMUM),
                 threshold=bounds.oldest_wait_days * _DAY.to_seconds(),
                 minutes=1,
-                tells_ok=False,  # The next check of that execution may be days away
+                # The next check of that execution may be days away, so a minute without data does
+                # not mean that all is well.
+                tells_ok=False,
             )
         if bounds.dollars_per_day is not None:
             self._alarm(

@@ -24,8 +24,8 @@ from .settings import JwtIssuer, Settings
 
 _REQUESTS_PER_SECOND: Final = 500
 _REQUESTS_BURST: Final = 1_000
-# Anyone may call the routes of forms. These limits leave most of the API's capacity to verified
-# callers.
+# The routes of forms need no authorisation. These limits leave most of the API's capacity to
+# callers that are verified.
 _FORM_SETTINGS: Final = {
     route: {"ThrottlingRateLimit": 20, "ThrottlingBurstLimit": 40}
     for route in resources.FORM_ROUTES
@@ -78,8 +78,8 @@ class Api(Construct):
                 path=path, methods=[apigateway.HttpMethod[method]], integration=integration
             )
         forms = self._add_forms(integration) if settings.has_forms else []
-        # The stage is CloudFormation's own resource: from Python, CDK's construct accepts no log
-        # format.
+        # Use CloudFormation's own resource for the stage, because CDK's construct accepts no log
+        # format from Python.
         stage = apigateway.CfnStage(
             self,
             "Stage",
@@ -95,7 +95,8 @@ class Api(Construct):
                 format=json.dumps(_ACCESS_LOG),
             ),
         )
-        # API Gateway refuses settings for a route that does not exist yet.
+        # Create the routes before the stage, because API Gateway refuses settings for a route that
+        # does not exist.
         stage.node.add_dependency(*forms)
 
     def _add_forms(self, integration: HttpLambdaIntegration) -> list[apigateway.HttpRoute]:
@@ -113,7 +114,8 @@ class Api(Construct):
         return routes
 
     def _access_log_arn(self) -> str:
-        # The construct's own ARN ends with `:*`, which a policy needs and a stage refuses.
+        # Build the ARN from its parts. The ARN of CDK's log group ends with `:*`, which a policy
+        # needs, but a stage refuses.
         return Stack.of(self).format_arn(
             service="logs",
             resource="log-group",

@@ -26,8 +26,8 @@ from .locked import only_for_tools
 from .settings import Architecture, Settings
 
 _HOLDFAST: Final = Path(holdfast.__file__).parent
-#: Left out of the asset: the tools for authors, and the compiler. A function runs compiled
-#: definitions.
+#: The parts of Holdfast that are not in the asset: the tools for authors, and most of the compiler.
+#: A function runs definitions that are already compiled.
 _NOT_IN_LAMBDA: Final = (
     *("cli", "__main__.py", "pytest_plugin.py", "local", "pictures", "proofs", "testing"),
     *("emit", "expressions", "statements", "steps", "targets"),
@@ -36,8 +36,9 @@ _NOT_IN_LAMBDA: Final = (
 #: The folder into which Lambda unpacks the asset.
 _TASK_ROOT: Final = "/var/task"
 _MACHINES: Final[dict[Architecture, str]] = {"arm64": "aarch64", "x86_64": "x86_64"}
-#: Lambda runs Python 3.12 and newer on Amazon Linux 2023, which has glibc 2.34, and 3.11 on Amazon
-#: Linux 2, which has 2.26. Many wheels, such as those of pandas, need more than 2.17.
+#: The wheels that fit the oldest glibc of Lambda. Python 3.12 and newer run on Amazon Linux 2023,
+#: which has glibc 2.34. Python 3.11 runs on Amazon Linux 2, which has 2.26, but there are few
+#: wheels between 2.17 and 2.26.
 _OLD_GLIBC: Final = {"3.11": "manylinux_2_17"}
 _GLIBC: Final = "manylinux_2_34"
 
@@ -65,7 +66,7 @@ def build_asset(
     """
     packages = sorted({module.partition(".")[0] for module in settings.modules})
     sources = [_find_package(package, project=project) for package in packages]
-    # Delete an earlier asset, so that files which the project has removed are not deployed again.
+    # Delete an earlier asset. Otherwise files that the project has removed would be deployed again.
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     _install_locked(directory, project=project, settings=settings)
@@ -97,8 +98,8 @@ def _add_bytecode(directory: Path, version: str) -> None:
     subprocess.run(  # noqa: S603
         [
             *(python, "-I", "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"),
-            # Tracebacks show the folder into which Lambda unpacks the files, not the one of the
-            # build.
+            # Tracebacks show the folder into which Lambda unpacks the files. Without these options
+            # they would show the folder of the build.
             *("-s", str(directory), "-p", _TASK_ROOT, str(directory)),
         ],
         stdout=subprocess.DEVNULL,
@@ -154,8 +155,9 @@ def _install_locked(directory: Path, *, project: Path, settings: Settings) -> No
         f"{settings.python}: choose another version of it, another `python` or `architecture`, or "
         "move what only your own machine needs to the group `dev` (`uv add --dev NAME`)",
     )
-    # Console scripts begin with the path of this machine's Python, and RECORD contains their
-    # hashes. The same project would give different bytes on another machine.
+    # Remove files that differ between machines: console scripts begin with the path of this
+    # machine's Python, and RECORD contains their hashes. Otherwise the same project would give
+    # another asset on another machine.
     shutil.rmtree(directory / "bin", ignore_errors=True)
     (directory / ".lock").unlink(missing_ok=True)
     for record in directory.glob("*.dist-info/RECORD"):
@@ -163,7 +165,8 @@ def _install_locked(directory: Path, *, project: Path, settings: Settings) -> No
 
 
 def _uv(*arguments: str, code: str, help: str, text_in: str | None = None) -> str:  # noqa: A002
-    # `uv run` sets this variable to its own environment, which is not that of the project.
+    # Leave out this variable. `uv run` sets it to its own environment, which is not that of the
+    # project.
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-m", "uv", *arguments],

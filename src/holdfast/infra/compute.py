@@ -87,8 +87,8 @@ class HoldfastFunction(Construct):
                 iam.ManagedPolicy.from_managed_policy_arn(self, f"TaskPolicy{number}", arn)
                 for number, arn in enumerate(runtime.policy_arns, 1)
             ],
-            # Inline policies: so the role is complete before CloudFormation creates an event source
-            # mapping with it.
+            # Use inline policies. The role is then complete before CloudFormation creates an event
+            # source mapping, which needs the rights.
             inline_policies={
                 "Rights": iam.PolicyDocument(
                     statements=[
@@ -123,8 +123,8 @@ class HoldfastFunction(Construct):
             reserved_concurrent_executions=(
                 (sized.reserved_concurrency or None) if settings.caps_concurrency else None
             ),
-            # Executions go through SQS in loops by design; Lambda would stop such a loop after 16
-            # rounds.
+            # Executions go through SQS in loops by design. Without this setting Lambda would stop
+            # such a loop after 16 rounds.
             recursive_loop=lambda_.RecursiveLoop.ALLOW,
             environment=dict(environment),
             log_group=self.log_group,
@@ -135,9 +135,9 @@ class HoldfastFunction(Construct):
             vpc_subnets=None if network is None else network.subnets,
             security_groups=None if network is None else list(network.security_groups),
         )
-        #: Everything that invokes the function invokes this alias. Only published versions have a
-        #: snapshot, and the alias points to the newest one. CDK deletes the version before it,
-        #: whose snapshot would cost as much again.
+        #: The event sources and the API invoke this alias and not the function, because only
+        #: published versions have a snapshot. The alias points to the newest version. CDK deletes
+        #: the version before it, whose snapshot would cost as much again.
         self.invoked: lambda_.IFunction = (
             lambda_.Alias(self, "Live", alias_name="live", version=self.function.current_version)
             if runtime.snap_start
@@ -157,8 +157,8 @@ class HoldfastFunction(Construct):
             event_source_arn=queue.queue_arn,
             batch_size=batch_size,
             # Without this limit Lambda would receive messages for which the function has no
-            # capacity. Each of them would count as a delivery, and become a dead letter after
-            # several.
+            # capacity. Each receipt would count as a delivery, and after several the message would
+            # become a dead letter.
             max_concurrency=self._settings.concurrency(self._shape, shape),
             report_batch_item_failures=True,
         )
@@ -174,7 +174,8 @@ def log_group(
     made = logs.LogGroup(
         scope, construct_id, encryption_key=key, removal_policy=RemovalPolicy.DESTROY
     )
-    # CDK's construct accepts only some numbers of days, but the setting may be any number.
+    # Set the number of days on CloudFormation's own resource, because CDK's construct accepts only
+    # some numbers.
     found = made.node.default_child
     assert isinstance(found, logs.CfnLogGroup)
     found.retention_in_days = settings.log_retention_days

@@ -60,14 +60,15 @@ from .storage import Storage
 from .tasks import Tasks, TasksRole
 from .unfit import Unfit
 
-# The API runs tasks for calls whose caller waits: StartSyncExecution and TestState.
+# The functions that run tasks. The API is one of them, because it runs tasks while a caller waits:
+# StartSyncExecution and TestState.
 _RUN_TASKS: Final = (resources.WORKER, resources.WORKER_SINGLE, resources.API)
 _WORKERS: Final = (resources.WORKER, resources.WORKER_SINGLE)
-# Functions that receive secret values: from callers, from the event bus, from tasks.
+# The functions that receive values of secrets, from callers, from the event bus or from tasks.
 _SEAL: Final = (*_WORKERS, resources.API, resources.EVENTS)
 _MINUTE: Final = Duration.minutes(1)
-#: Without SnapStart, according to the Lambda developer guide, "Improving startup performance with
-#: Lambda SnapStart".
+#: The Python version for which Lambda has no SnapStart (Lambda developer guide, "Improving startup
+#: performance with Lambda SnapStart").
 _WITHOUT_SNAP_START: Final = "3.11"
 
 
@@ -146,8 +147,8 @@ class Holdfast(Construct):
                 environment={**(environment or {}), **variables},
             )
             wanted = groups or {}
-            # The modules of a given asset cannot be imported here, so the groups' tasks are not
-            # known.
+            # The tasks of the groups are not known, because the modules of a given asset cannot be
+            # imported here.
             found = {name: FoundGroup(self._settings.modules) for name in wanted}
             if asset is None:
                 asset = Path(directory)
@@ -304,11 +305,12 @@ class Holdfast(Construct):
             actions=["execute-api:Invoke"],
             resource_arns=[self._api.arn_of(route) for route in routes],
         )
-        # Without this check, a role that CDK must not change would silently lack the right.
+        # Raise an error if CDK must not change the role. Otherwise the role would lack the right,
+        # and nothing would say so.
         grant.assert_success()
         return grant
 
-    # -- how it is made ----------------------------------------------------------------------------
+    # -- building the parts ------------------------------------------------------------------------
 
     def _build(self, directory: Path, project: Path, *, may_add_key: bool) -> None:
         compiled = compile_workflows(self._settings.modules, project=project)
@@ -374,9 +376,8 @@ class Holdfast(Construct):
         handler = self._function(
             resources.EVENTS,
             self._rights.of_events(),
-            # The dead letters of the rule contain events that never reached the function. These
-            # contain events for which every invocation of the function has failed. Both contain the
-            # whole event.
+            # Both queues contain whole events. The queue of the rule has the events that never
+            # reached the function, and this one has those for which every invocation has failed.
             failed_events=self._messaging.events_dead,
         )
         wake_by_events(self, handler, self._messaging)
@@ -413,8 +414,8 @@ class Holdfast(Construct):
                 ],
                 "sqs": [queue.queue_arn for queue in queues],
                 "secretsmanager": [storage.secret_arn],
-                # The API's function relies on the caller's identity in its event, so only the API
-                # gateway may invoke it.
+                # Only the API gateway may invoke these functions. The function of the API relies on
+                # the identity of the caller in its event, which another caller could invent.
                 "lambda": [*functions, *(f"{arn}:*" for arn in functions)],
                 **({"kms": keys} if keys else {}),
             },
@@ -536,8 +537,8 @@ class Holdfast(Construct):
             self._output("SecretsKeyArn", self._secrets.arn)
         if self._at_rest is not None:
             self._output("StorageKeyArn", self._at_rest.arn)
-        # The trust policy of a role for tasks must name this role, which calls services for state
-        # machines, or runs the code of Python tasks.
+        # The trust policies of roles for tasks must name these roles. The first calls services for
+        # state machines, and the others run the code of Python tasks.
         self._output("TasksRole", tasks.arn)
         roles = ",".join(made.role.role_arn for made in run_tasks)
         self._output("PythonTaskRoles", roles)
@@ -546,8 +547,8 @@ class Holdfast(Construct):
 
     def _output(self, name: str, value: str) -> None:
         output = CfnOutput(self, name, value=value)
-        # Give the output a name without CDK's hash, such as `FlowsApiUrl`, so that `holdfast
-        # --stack` and the user find it.
+        # Name the output without CDK's hash, such as `FlowsApiUrl`. Otherwise neither `holdfast
+        # --stack` nor the user could find it.
         own = "" if self.node.id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
         output.override_logical_id(f"{own}{name}")
 

@@ -223,7 +223,7 @@ class Dashboard(Construct):
             ],
         )
 
-    # -- their parts -------------------------------------------------------------------------------
+    # -- parts of the widgets ----------------------------------------------------------------------
 
     def _metric(self, name: str, statistic: str) -> cloudwatch.Metric:
         return engine_metric(self._name, name, statistic)

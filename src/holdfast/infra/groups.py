@@ -30,7 +30,7 @@ from .tasks import Tasks
 from .unfit import Unfit
 
 _MODULE: Final = "group"
-#: Lambda quotas.
+#: The bounds that Lambda sets to each value (Lambda quotas).
 _BOUNDS: Final = {
     "memory_mb": (128, 10_240),
     "timeout_seconds": (1, 900),

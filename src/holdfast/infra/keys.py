@@ -11,10 +11,10 @@ from constructs import Construct
 
 from .compute import allow
 
-# DynamoDB uses the key on behalf of a function and needs these actions; SQS, S3 and Secrets Manager
-# need fewer. Source: DynamoDB developer guide, "Encryption at rest usage notes". kms:CreateGrant is
-# not among them: only the role that sets a table's key needs it, and CDK grants it to no other
-# role. Not tried on AWS.
+# The rights that a role needs to use the key through DynamoDB, which acts on behalf of the function
+# (DynamoDB developer guide, "Encryption at rest usage notes"). SQS, S3 and Secrets Manager need
+# fewer. kms:CreateGrant is left out: only the role that sets the key of a table needs it, and CDK
+# grants it to that role only. This was not tried on AWS.
 _IN_SOMEBODYS_NAME: Final = (
     *("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo"),
     *("kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:DescribeKey"),

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-#: A package in uv's lock file: `name`, `dependencies`, `optional-dependencies`, `source`.
+#: A package in uv's lock file, with the fields `name`, `dependencies`, `optional-dependencies` and
+#: `source`.
 Package: TypeAlias = Mapping[str, Any]
 
 
@@ -19,7 +20,8 @@ def only_for_tools(project: Path) -> list[str]:
     """Return the packages that only Holdfast's extras need, and nothing else in the project."""
     path = _find_lock(project)
     if path is None:
-        return []  # uv itself reports a missing or damaged lock file
+        # uv itself reports a lock file that is missing or damaged.
+        return []
     packages = tomllib.loads(path.read_text(encoding="utf-8")).get("package", [])
     extras = {
         dependency["name"]

@@ -13,10 +13,12 @@ from constructs import Construct
 from holdfast import resources
 
 _EVENT_RETENTION: Final = Duration.days(14)
-# While a sweep processes a dead letter, the next sweep must not receive it.
+# How long a received dead letter is hidden. The next sweep must not receive it while this one
+# processes it.
 _HANDLING: Final = Duration.seconds(resources.SWEEPER.timeout_seconds + 5)
-# A failed sweep contains no data, and the next one does its work. Its message is kept only for the
-# alarm: CloudWatch may measure the depth of an idle queue a quarter of an hour late.
+# How long the message of a failed sweep is kept. It has no data, and the next sweep does the work,
+# so the message is kept only for the alarm: CloudWatch may measure the depth of an idle queue a
+# quarter of an hour late.
 _SWEEP_RETENTION: Final = Duration.minutes(30)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from aws_cdk import Stack
 from constructs import Construct
 
-# CDK leaves a part of a construct's path with this name out of logical ids.
+# A construct with this id does not appear in logical ids, because CDK leaves it out.
 UNNAMED: Final = "Default"
 
 

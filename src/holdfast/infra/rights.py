@@ -32,8 +32,8 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # UpdateItem only removes the list attributes of an older record; it changes no
-                # event.
+                # UpdateItem is used only to remove the list attributes of an older record. The
+                # events of a record never change.
                 "dynamodb:UpdateItem",
                 on=[storage.executions.table_arn],
             ),
@@ -42,20 +42,21 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # To read rows of the index of waits, for the pages of a bulk operation.
+                # BatchGetItem reads rows of the index of waits for the pages of a bulk operation.
                 "dynamodb:BatchGetItem",
-                # To extend the lifetime of a name while its execution is open, and to change the
-                # gates of limits.
+                # UpdateItem extends the lifetime of a name while its execution is open, and changes
+                # the gates of limits.
                 "dynamodb:UpdateItem",
-                # For state machines, aliases, versions, activities and their tasks, and to delete
-                # rows of the quarantine after a stop.
+                # DeleteItem deletes items of state machines, aliases, versions, activities and
+                # their tasks, and rows of the quarantine after a stop.
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
             *self._archive("s3:PutObject"),
-            # Work that has crashed its workers is sent to a queue where each message has a worker
-            # of its own, so that a further crash affects no other work.
+            # The worker may send to every queue. It sends work that has crashed workers to the
+            # queue in which each message has its own invocation, so that a further crash affects no
+            # other work.
             allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
             allow(
                 "sqs:ReceiveMessage",
@@ -71,21 +72,21 @@ class Rights:
     def of_events(self) -> list[iam.PolicyStatement]:
         storage, messaging = self.storage, self.messaging
         return [
-            # If no deployed workflow declares an event, its type is found in the log of the waiting
-            # execution and in its definition.
+            # For an event that no deployed workflow declares, the function finds the type in the
+            # log of the waiting execution and in its definition.
             allow("dynamodb:Query", on=[storage.executions.table_arn]),
             allow(
                 "dynamodb:GetItem",
                 "dynamodb:PutItem",
-                # For a keyed workflow: to store that the key belongs to the execution which the
-                # event starts.
+                # For a keyed workflow, UpdateItem stores that the key belongs to the execution
+                # which the event starts.
                 "dynamodb:UpdateItem",
                 "dynamodb:Query",
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
             allow("sqs:SendMessage", on=[messaging.work.queue_arn]),
-            # To sign the id of an execution that the event starts.
+            # The secret signs the id of an execution that the event starts.
             allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
             allow("sqs:SendMessage", on=[messaging.events_dead.queue_arn]),
         ]
@@ -93,7 +94,7 @@ class Rights:
     def of_sweeper(self) -> list[iam.PolicyStatement]:
         storage, messaging = self.storage, self.messaging
         return [
-            # To count the open executions for the dashboard.
+            # The sweeper counts the open executions in the list for the dashboard.
             allow("dynamodb:Query", on=[storage.list_arn]),
             allow(
                 "dynamodb:GetItem",
@@ -102,12 +103,12 @@ class Rights:
                 on=[storage.executions.table_arn],
             ),
             allow(
-                # To read the notice of a child's end before a stop is sent to the child (follow-ups
-                # of an end), and rows of the quarantine.
+                # GetItem reads rows of the quarantine, and the notice of a child's end before a
+                # stop is sent to the child.
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # To write rows of the index of waits that a crashed worker did not write.
+                # UpdateItem writes rows of the index of waits that a crashed worker did not write.
                 "dynamodb:UpdateItem",
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
@@ -134,17 +135,18 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # To read the rows of the index of waits for a list of executions.
+                # BatchGetItem reads the rows of the index of waits for a list of executions.
                 "dynamodb:BatchGetItem",
-                # To update the gates of a limit when an operator changes the limit.
+                # UpdateItem changes the gates of a limit when an operator changes the limit.
                 "dynamodb:UpdateItem",
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
             ),
             *self._blobs("s3:GetObject", "s3:PutObject"),
-            # To show executions whose records TTL has deleted after their retention time.
+            # The API shows executions from the archive whose records TTL has deleted.
             *self._archive("s3:GetObject", lists=True),
-            # To send a message to an execution that leaves quarantine; it runs alone in its batch.
+            # The API may send to every queue, because the message of an execution that leaves
+            # quarantine goes to the queue `single`.
             allow("sqs:SendMessage", on=[queue.queue_arn for queue in messaging.queues.values()]),
             allow("secretsmanager:GetSecretValue", on=[storage.secret_arn]),
         ]

@@ -73,7 +73,7 @@ def _send_lines(
 
 
 def wake_each_minute(scope: Construct, sweeper: HoldfastFunction, messaging: Messaging) -> None:
-    # Do not retry a failed sweep: it would run late, and the next one does its work.
+    # Do not retry a failed sweep. The retry would run late, and the next sweep does its work.
     sweeper.function.configure_async_invoke(
         retry_attempts=0, max_event_age=Duration.seconds(limits.SWEEP_SECONDS)
     )

@@ -20,8 +20,8 @@ Architecture = Literal["arm64", "x86_64"]
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 #: The Python versions that both Lambda and Holdfast support.
 _PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
-# IAM user guide, "IAM ARNs": the ARN of a customer managed policy contains an account, that of
-# AWS's own policies does not.
+# The form of the ARN of a managed policy (IAM user guide, "IAM ARNs"). That of a customer contains
+# an account, and that of AWS does not.
 _POLICY: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
 _BATCH_MAX: Final = 10
 #: The numbers of days for which CloudWatch Logs can keep a log (PutRetentionPolicy).
@@ -29,11 +29,11 @@ _LOG_DAYS: Final = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1_096),
     *(1_827, 2_192, 2_557, 2_922, 3_288, 3_653),
 )
-# IAM quota for the managed policies of one role, unless AWS has raised it for the account.
+# The most managed policies of one role (IAM quota), unless AWS has raised it for the account.
 _POLICIES_MAX: Final = 10
 _EXPECTED_POLICIES: Final = f"ARNs of at most {_POLICIES_MAX} managed policies, separated by commas"
-#: The form of the names of environment variables in Lambda. Names with these prefixes belong to
-#: Holdfast's functions or to Lambda.
+#: The form that Lambda requires of the name of an environment variable. A name with one of the
+#: prefixes below belongs to Holdfast's functions or to Lambda, so the user must not set it.
 _VARIABLE: Final = re.compile(r"[A-Za-z]\w+")
 _RESERVED: Final = (
     "HOLDFAST_",
@@ -42,7 +42,7 @@ _RESERVED: Final = (
     "AWS_DEFAULT_REGION",
     "AWS_ACCESS_KEY",
 )
-#: SQS quota: an event source processes at least two batches at once.
+#: An event source processes at least two batches at once (SQS quota), so a lower limit is refused.
 _BATCHES_MIN: Final = 2
 _TAKEN_BY_WORKER: Final = (resources.WORK, resources.STARTS)
 
@@ -97,7 +97,7 @@ class Settings:
     has_archive: bool = False
     functions: Mapping[str, LambdaFunction] = field(default_factory=lambda: read_sizes(None))
     work_batch: int = WORK.batch_size
-    #: The concurrency of starts; None: a third of the worker's concurrency.
+    #: The concurrency of starts. None stands for a third of the worker's concurrency.
     start_concurrency: int | None = None
     log_retention_days: int = 30
     alarm_bounds: AlarmBounds = field(default_factory=AlarmBounds)
@@ -115,7 +115,7 @@ class Settings:
         if self.start_concurrency is not None:
             worker = self.functions[resources.WORKER.name]
             whole = _whole(worker, _TAKEN_BY_WORKER, self.caps_concurrency)
-            # Starts may not take all batches: at least two must remain for running executions.
+            # Starts must leave at least two batches for running executions.
             most, otherwise = whole - _BATCHES_MIN, ", or nothing for the default"
             found = self.start_concurrency
             _require_whole("start_concurrency", found, _BATCHES_MIN, most, otherwise)
@@ -173,9 +173,9 @@ class Settings:
         sized = self.functions[function.name]
         if queue not in _TAKEN_BY_WORKER:
             return _whole(sized, (queue,), self.caps_concurrency)
-        # The two queues of one function share its concurrency. If their sum were higher, the
-        # function would be throttled, and each throttled batch counts towards the dead-letter
-        # queue.
+        # The two queues of the worker share its concurrency. If the sum of their limits were
+        # higher, Lambda would throttle the function, and each throttled batch would count towards
+        # the dead-letter queue.
         whole = _whole(sized, _TAKEN_BY_WORKER, self.caps_concurrency)
         starts = self.start_concurrency or max(_BATCHES_MIN, whole // 3)
         return starts if queue == resources.STARTS else whole - starts

@@ -21,23 +21,26 @@ from holdfast.resources import LambdaFunction
 
 from .unfit import Unfit, read_object
 
-#: The functions of `resources.FUNCTIONS`.
+#: The names of the functions in `resources.FUNCTIONS`.
 FunctionName: TypeAlias = Literal["worker", "worker-single", "events", "sweeper", "api"]
 
 _KEY: Final = "functions"
 _NAMES: Final = get_args(FunctionName)
-#: For each setting, the field of `LambdaFunction` that it replaces.
+#: For each setting, the field of `LambdaFunction` that the setting replaces.
 _FIELDS: Final = {
     "memory_mb": "memory_mb",
     "timeout_seconds": "timeout_seconds",
     "concurrency": "reserved_concurrency",
 }
-#: Lambda quotas: the memory of a function; an event source processes at least two batches at once.
+#: The bounds of the memory of a function, and of its concurrency: an event source processes at
+#: least two batches at once (Lambda quotas).
 _BOUNDS: Final = {"memory_mb": (128, 10_240), "concurrency": (2, 10_000)}
-#: The worker has two event sources: one for running executions and one for starts.
+#: The worker has two event sources, one for running executions and one for starts. Each processes
+#: at least two batches at once.
 _WORKER_CONCURRENCY_BOUNDS: Final = (4, 10_000)
-#: The worker keeps Lambda's longest time-out, because a task may run for 14 minutes in it. The
-#: sweeper must end before the next one begins, and the API before API Gateway stops waiting.
+#: The bounds of the time-outs. The sweeper must end before the next sweep begins, and the API
+#: before API Gateway stops waiting. The worker is not in this list: a task may run for 14 minutes
+#: in it, so it keeps Lambda's longest time-out.
 _TIMEOUT_BOUNDS: Final = {
     resources.EVENTS.name: (5, 900),
     resources.SWEEPER.name: (10, 58),

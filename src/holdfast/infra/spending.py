@@ -32,7 +32,7 @@ from holdfast.cost import PRICES, SQS_REQUESTS_PER_DELIVERY
 
 from .settings import Settings
 
-#: aws.amazon.com/lambda/pricing: a GB-second on x86 against arm64.
+#: The price of a GB-second on x86 relative to arm64 (aws.amazon.com/lambda/pricing).
 _X86_FACTOR: Final = 16.6667 / 13.3334
 _USD_PER_MILLION: Final = {(price.service, price.what): price.usd_per_million for price in PRICES}
 _Term = tuple[float, cloudwatch.Metric]
@@ -56,7 +56,7 @@ def spending(billed: Billed, period: Duration) -> cloudwatch.MathExpression:
     """Return the cost of each period in dollars."""
     terms = [*_lambda(billed, period), *_tables(billed, period), *_queues(billed, period)]
     names = [f"m{number}" for number in range(len(terms))]
-    # Metric math has no notation for exponents, so the terms are in millionths of a dollar.
+    # Compute in millionths of a dollar, because metric math has no notation for exponents.
     sum_of_terms = " + ".join(
         f"FILL({name},0)*{usd * 1e6:.6f}" for name, (usd, _) in zip(names, terms, strict=True)
     )

@@ -34,8 +34,8 @@ class Storage(Construct):
         self._key = key
         self.executions = self._table(resources.EXECUTIONS)
         self.mail = self._table(resources.MAIL)
-        # With an archive the blobs have no retention time of their own: a record may become older
-        # than that before it is archived, and the archiver reads its values.
+        # In a stack with an archive, blobs have no retention time. A record may be older than that
+        # time when it is archived, and the archiver needs the values in its blobs.
         self.blobs = self._bucket("Blobs", None if has_archive else limits.BLOB_RETENTION_DAYS)
         self.archive = self._bucket("Archive", None) if has_archive else None
         secret = self._secret()
@@ -59,7 +59,8 @@ class Storage(Construct):
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             encryption=s3.BucketEncryption.KMS if self._key else s3.BucketEncryption.S3_MANAGED,
             encryption_key=self._key,
-            # One data key serves many objects. A KMS call for each object would cost more than S3.
+            # Let S3 use one data key for many objects. A call of KMS for each object would cost
+            # more than S3.
             bucket_key_enabled=True if self._key else None,
             enforce_ssl=True,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,

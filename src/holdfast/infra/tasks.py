@@ -41,8 +41,8 @@ class TasksRole(Construct):
             self,
             "Role",
             description="The role of the service calls of Holdfast's state machines",
-            # The trust policy names each calling role, so the callers need no policy of their own
-            # to assume this role.
+            # The trust policy names each role that may assume this one, so those roles need no
+            # policy for that.
             assumed_by=iam.CompositePrincipal(
                 *(iam.ArnPrincipal(caller.role_arn) for caller in callers)
             ),
@@ -51,8 +51,8 @@ class TasksRole(Construct):
                 for number, arn in enumerate(policy_arns, 1)
             ],
         )
-        # A separate policy, because it names the functions, whose environment names the role. As an
-        # inline policy that would be a cycle for CloudFormation.
+        # Use a separate policy. It names the functions, whose environment names the role, so an
+        # inline policy would be a cycle for CloudFormation.
         iam.Policy(
             self,
             "Barred",

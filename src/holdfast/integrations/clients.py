@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_SECONDS: Final = 5
 READ_TIMEOUT_SECONDS: Final = 65
-#: Lambda quota: a function runs for 15 minutes at most.
+#: A function of Lambda runs for at most 15 minutes (a quota of Lambda).
 FUNCTION_READ_TIMEOUT_SECONDS: Final = 910
-#: The read time-out of calls to STS. Every call with a role waits for such a call.
+#: The read time-out of calls to STS. Every call with a role waits for such a call, so it is short.
 ROLE_READ_TIMEOUT_SECONDS: Final = 5
 ROLE_ATTEMPTS_MAX: Final = 3
 CONNECTIONS_MAX: Final = 50
 ROLE_SESSION_NAME: Final = "holdfast"
-# STS: the default, and the maximum for a role that another role assumes
+# The lifetime of the credentials of a role. It is the default of STS, and the maximum for a role
+# that another role assumes.
 ROLE_SECONDS: Final = 3_600
 ROLE_MARGIN_SECONDS: Final = 300
 
@@ -89,8 +90,8 @@ class ServiceClients:
 
     def get(self, service: str, role_arn: str | None = None) -> Any:
         """Return a client. Raises botocore's errors when the role cannot be assumed."""
-        # One thread at a time: botocore's sessions are not thread safe, and each role is assumed
-        # only once.
+        # Let one thread at a time do this. botocore's sessions are not thread safe, and each role
+        # must be assumed only once.
         with self._lock:
             return self._get(service, role_arn or self._tasks_role_arn)
 
@@ -148,11 +149,11 @@ class ServiceClients:
                 retries={"mode": "standard", "total_max_attempts": attempts},
                 max_pool_connections=CONNECTIONS_MAX,
                 tcp_keepalive=is_function,
-                # The service itself checks whether a request is complete, and its own message is
-                # passed on.
+                # Leave the check of requests to the service, so that the error has the service's
+                # own message.
                 parameter_validation=False,
-                # Otherwise botocore requests the checksum of every S3 object, and the result has
-                # fields that the state machine did not ask for.
+                # Otherwise botocore would request the checksum of every object in S3, and the
+                # result would have fields that the state machine did not request.
                 response_checksum_validation="when_required",
             ),
             **credentials,
@@ -163,8 +164,8 @@ class ServiceClients:
     def _assume(self, role_arn: str) -> _Role:
         role = self._roles.get(role_arn)
         if role is None or role.expires_at < self._clock():
-            # The process may assume only the role for tasks. That role assumes all others, so a
-            # task's role needs to trust only that one.
+            # The process may assume only the role for tasks, and that role assumes the other roles.
+            # So the role of a task needs to trust only the role for tasks.
             who = None if role_arn == self._tasks_role_arn else self._tasks_role_arn
             answer = self._get("sts", who).assume_role(
                 RoleArn=role_arn, RoleSessionName=ROLE_SESSION_NAME, DurationSeconds=ROLE_SECONDS

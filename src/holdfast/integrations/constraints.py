@@ -13,8 +13,8 @@ from typing import Any, Final
 from holdfast.integrations.problems import Refusal
 
 VALIDATION: Final = "ValidationException"
-#: Patterns that a service checks although its model lacks them, by botocore's name of the service
-#: and the member.
+#: Patterns that a service checks although its model does not have them, by botocore's name of the
+#: service and the name of the member.
 _PATTERNS: Final = {("dynamodb", "TableName"): "[a-zA-Z0-9_.-]+"}
 
 

@@ -25,13 +25,15 @@ from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResul
 from holdfast.service_names import botocore_name, class_name, operation_name, sdk_field
 
 CallResult: TypeAlias = TaskSucceeded | TaskFailed
-#: A function from operation, request and calling task to the response; both as they are sent, with
+#: A function that performs an operation of Step Functions. It gets the operation, the request and
+#: the task that calls it, and returns the response. Request and response are as they are sent, with
 #: times in seconds. It raises `stepfunctions.faults.StatesFault`.
 StatesCall: TypeAlias = Callable[[str, dict[str, Any], RunTask], dict[str, Any]]
 
 SDK_PREFIX: Final = "aws-sdk:"
 STATES: Final = "stepfunctions"
-#: Actions that start an execution. A notice reports its end, so there are no polls.
+#: The actions that start an execution. A notice reports the end of the execution, so it is not
+#: polled.
 NESTED: Final = frozenset({"states:startExecution"})
 
 SDK_STYLE: Final = Style(field=sdk_field, date=iso)
@@ -110,7 +112,7 @@ class Integrations:
     def _call_of(self, effect: RunTask) -> _Call | None:
         is_sdk = effect.name.startswith(SDK_PREFIX)
         family, _, action = effect.name.removeprefix(SDK_PREFIX).rpartition(":")
-        named = family if is_sdk else optimised.BOTOCORE_NAMES.get(family, family).replace("-", "")
+        named = family if is_sdk else optimised.service_of(effect.name)
         service = botocore_name(named, self._clients.available())
         if service is None:
             return None
@@ -140,7 +142,8 @@ class Integrations:
         operation = model.operation_model(call.operation)
         if operation.has_event_stream_input or operation.has_event_stream_output:
             return _unsupported(call.effect)
-        request = request_of(operation.input_shape, call.effect.arguments, call.style)
+        given = call.effect.arguments if call.is_sdk else optimised.arguments_of(call.effect)
+        request = request_of(operation.input_shape, given, call.style)
         if not call.is_sdk:
             request = optimised.adjusted(call.effect, request)
         request = with_content_type(operation, request)
@@ -202,6 +205,7 @@ def _shown(
     result = result_of(operation.output_shape, response, call.style)
     if call.is_sdk:
         return TaskSucceeded(result)
+    result = optimised.result_fields(call.effect.name, result)
     return optimised.judged(call.effect.name, dict(sorted({**result, **metadata}.items())))
 
 

@@ -49,7 +49,8 @@ def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response
         )
         body = answer.raw.read(bytes_max) or b""
     except HTTPError as error:
-        # botocore does not translate errors while the body is read, so translate them here.
+        # botocore does not translate errors that occur while the body is read, so translate them
+        # here.
         raise HTTPClientError(error=error) from error
     finally:
         session.close()

@@ -19,10 +19,11 @@ from holdfast.integrations.problems import Refusal
 from holdfast.runtime.effects import TaskFailed
 from holdfast.service_names import class_name, exception_name
 
-#: The Java SDK's count of attempts, which version 2.30 and later append. Step Functions tries once.
+#: The number of attempts, which the Java SDK appends to messages from version 2.30 on. Step
+#: Functions tries once.
 _ATTEMPTS: Final = "(SDK Attempt Count: 1)"
-#: The error of an action that gets no body with its error, by action and HTTP status. Source: the
-#: Java SDK's translation of S3's responses to HEAD requests.
+#: The error names for responses without a body, by action and HTTP status. They are those of the
+#: Java SDK for S3's responses to HEAD requests.
 _BODILESS: Final = {
     ("HeadObject", 404): "NoSuchKey",
     ("HeadBucket", 404): "NoSuchBucket",
@@ -44,8 +45,8 @@ class Dialect:
         return f"{self.prefix}.{self.service.removesuffix('v2')}Exception"
 
 
-#: The names of services in errors, by the first word of a Resource. Sources: AWS docs, names of
-#: clients in the Java SDK, recordings.
+#: The names of services in errors, by the first word of a Resource. The sources are AWS docs, the
+#: names of clients in the Java SDK, and recordings.
 DIALECTS: Final = {
     "athena": Dialect("Athena", "AmazonAthena"),
     "batch": Dialect("Batch", "AWSBatch"),
@@ -77,7 +78,8 @@ def refusal_of(error: Any) -> Refusal:
     code = str(said.get("Code", "Unknown"))
     message = said.get("Message") or said.get("message") or "null"
     if code == str(status):
-        # The response has no body. botocore puts the reason phrase of the status there instead.
+        # The response has no body. botocore then uses the status as the code, and the reason phrase
+        # of the status as the message.
         code = _BODILESS.get((error.operation_name, status), code)
         message = "null"
     return Refusal(
@@ -106,7 +108,7 @@ def sdk_failure(refusal: Refusal, model: Any) -> TaskFailed:
     shape = _find_shape(model, refusal.shape_code or refusal.code)
     name = f"{service}Exception" if shape is None else exception_name(shape)
     details = f"Service: {service}, Status Code: {refusal.status}, Request ID: {refusal.request_id}"
-    # Only S3 has two ids for a request, and Java writes the second one even when it is null.
+    # Only S3 has two ids for a request. Java writes the second one even when it is null.
     if refusal.extended_request_id or service == "S3":
         details += f", Extended Request ID: {refusal.extended_request_id or 'null'}"
     cause = f"{refusal.message} ({details}) {_ATTEMPTS}"

@@ -18,7 +18,7 @@ from holdfast.errors import RequestError
 from holdfast.limits import READER_BYTES_MAX, READER_ITEM_BYTES_MAX
 from holdfast.runtime.storage.json_values import require_plain
 
-#: The content of a file: items one after the other, or the fields of an object.
+#: The items of one file: a sequence of items, or an object whose fields are the items.
 Items: TypeAlias = Iterable[Any] | Mapping[str, Any]
 
 _GZIP: Final = b"\x1f\x8b"
@@ -114,7 +114,7 @@ def _named(rows: Iterable[Sequence[str]], names: Sequence[str]) -> Iterator[dict
 def _json(text: str, config: Mapping[str, Any]) -> Items:
     pointer = config.get("ItemsPointer", "")
     found = _pointed(_parsed(text), pointer)
-    # Without a pointer a file with one object is refused, as in a recording of AWS.
+    # AWS refuses a file with one object unless there is a pointer, as a recording shows.
     if isinstance(found, list) or (isinstance(found, dict) and pointer):
         return found
     raise UnreadableItems("Attempting to map over non-iterable node.")

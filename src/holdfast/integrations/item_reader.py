@@ -95,8 +95,8 @@ class _Reading:
         for file in files:
             items = file.items()
             if isinstance(items, Mapping):
-                # The fields of an object are the items, so this is the only file: a listing of
-                # several files gives lists.
+                # The items are the fields of an object. So this is the only file, because a listing
+                # of several files gives lists.
                 fields = dict(itertools.islice(items.items(), most))
                 return {"items": fields, "sources": [[file.source, len(fields)]]}
             taken = list(itertools.islice(items, most - len(found)))

@@ -20,7 +20,8 @@ from holdfast.integrations.item_reader import s3_cause
 from holdfast.limits import RESULT_FILE_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
-#: The statuses of the children in each file. A child with any other status is in FAILED.
+#: For each file, the statuses of the children in it. A child with any other status is in the file
+#: FAILED.
 _FILES: Final = {"FAILED": (), "PENDING": ("PENDING",), "SUCCEEDED": ("SUCCEEDED",)}
 
 

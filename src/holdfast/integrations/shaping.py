@@ -39,7 +39,8 @@ class Style:
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
 _WHOLE: Final = frozenset({"integer", "long"})
-#: At most this much of a stream is read: enough to find out that it is too large for a state.
+#: At most this much of a stream is read. That is enough to find out that it is too large for a
+#: state.
 STREAM_BYTES_MAX: Final = 1_048_576
 TEXT_CONTENT_TYPE: Final = "text/plain; charset=UTF-8"
 

@@ -42,7 +42,8 @@ class Archive:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
             if sum(entry.file_size for entry in packed.infolist()) > UNPACKED_BYTES_MAX:
                 raise ValueError(f"the archive unpacks to more than {UNPACKED_BYTES_MAX} bytes")
-            packed.extractall(self.folder)  # zipfile prevents names that lead outside of the folder
+            # zipfile itself prevents names that lead outside of the folder.
+            packed.extractall(self.folder)
         root = ModuleType(self.package)
         root.__path__ = [str(self.folder)]
         sys.modules[self.package] = root

@@ -15,7 +15,7 @@ from holdfast.asl.validation.validate import DefinitionProblem, diagnose
 from holdfast.errors import RequestError
 
 _PLACE: Final = re.compile(r"; line: (\d+), column: (\d+)\]\Z")
-#: A hint for a problem, by the beginning of its code and message.
+#: A hint for each kind of problem, by the beginning of its code and message.
 _FIXES: Final[Mapping[str, str]] = {
     "DUPLICATE_STATE_NAME": "rename one: names are unique in the whole definition, branches too",
     "INVALID_STATE_NAME": "shorten the name",

@@ -32,8 +32,8 @@ from holdfast.local.wall import AwsResponse
 from holdfast.runtime.effects import Item, Publish
 
 STACK: Final = "holdfast"
-# EventBridge delivers events to a function. moto can deliver them only to a queue, which the pump
-# reads.
+# The queue of the events for the function that EventBridge calls on AWS. moto can deliver events
+# only to a queue, so the pump reads this queue and calls the function.
 EVENTS_QUEUE: Final = f"{STACK}-bus-deliveries"
 EVENTS_VISIBILITY_SECONDS: Final = 60  # the time between two deliveries of an event
 
@@ -93,8 +93,8 @@ class LocalCloud:
             ]
         )
 
-    # Reads the stored data without a call of AWS. The pump uses it to find the next time at which
-    # something is due, and the meter to find the size of an item.
+    # These methods read the stored data without a call of AWS. The pump uses them to find the next
+    # time at which something is due, and the meter to find the size of an item.
 
     def find_item(self, table: str, key: dict[str, Any]) -> Item | None:
         """Return the item under a typed key, as it is stored now."""
@@ -289,7 +289,8 @@ def _clients() -> Clients:
     """
     session = wall.quiet_session()
     session.set_credentials("local", "local")
-    # moto does not check the signatures of requests, and each signature takes 0.1 ms
+    # Send requests without a signature. moto does not check signatures, and the computation of each
+    # takes 0.1 ms.
     for service in ("dynamodb", "sqs"):
         session.register(f"choose-signer.{service}", lambda **_: UNSIGNED)
     session.set_default_client_config(

@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from holdfast.errors import RequestError
 
-#: The most lines to read. For an execution with more, a search in CloudWatch is better.
+#: The most lines that are read. For an execution with more lines, a search in CloudWatch is better.
 LINES_MAX: Final = 10_000
-#: The logical id of a log group contains this text if its function runs tasks.
+#: The logical id of a log group contains this text if its function runs tasks. Other groups are not
+#: searched.
 _WORKER: Final = "Worker"
-#: After the end of an execution, a task that has timed out may log lines for this long.
+#: Lines are read for this long after the end of an execution, because a task that has timed out may
+#: still write some.
 _LATE: Final = timedelta(minutes=15)
 
 
@@ -71,7 +73,8 @@ def _lines(logs: Any, groups: list[str], execution: Mapping[str, Any]) -> Iterat
     for group in groups:
         pages = logs.get_paginator("filter_log_events").paginate(
             logGroupName=group,
-            # The ids of executions that this one called begin with its id.
+            # The asterisk includes the executions that this one called, because their ids begin
+            # with its id.
             filterPattern=f'{{ $.execution_id = "{execution["execution"]}*" }}',
             PaginationConfig={"MaxItems": LINES_MAX},
             **{name: moment for name, moment in span.items() if moment is not None},

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 _MALFORMED: Final = {"ErrorCode": "MalformedDetail", "ErrorMessage": "Detail is malformed."}
 _ENTRY_FIELDS: Final = ("Source", "DetailType", "Detail")
-#: Operations for which moto reports consumed capacity although the request does not ask for it.
+#: The operations for which moto reports consumed capacity although the request does not ask for it.
+#: AWS would not, so the report is removed.
 _CAPACITY_UNASKED: Final = (
     "batch_get_item",
     "batch_write_item",
@@ -32,7 +33,7 @@ _installed: Final[list[bool]] = []
 def install() -> None:
     if _installed:
         return
-    # Imported here, because the clock must be replaced before these modules copy it.
+    # Imported here because the clock must be replaced before these modules copy it.
     from moto.awslambda.models import LambdaBackend  # noqa: PLC0415
     from moto.dynamodb.responses import DynamoHandler  # noqa: PLC0415
     from moto.events.models import EventsBackend  # noqa: PLC0415
@@ -103,7 +104,8 @@ def _refusing_details(original: Any) -> Any:
 
 def _is_malformed(event: dict[str, Any]) -> bool:
     if not all(event.get(field) for field in _ENTRY_FIELDS):
-        return False  # moto reports which of the two is missing
+        # moto itself reports which of the fields is missing.
+        return False
     try:
         return not isinstance(json.loads(event["Detail"]), dict)
     except ValueError:

@@ -27,11 +27,11 @@ from typing import Any, Final
 
 from holdfast.local.clock import SystemClock
 
-#: The pump reads the clock many times a second. A longer gap means that a debugger has stopped the
-#: process or that the machine was suspended.
+#: The pump reads the clock many times a second. So a longer gap between two readings means that a
+#: debugger has stopped the process, or that the machine was suspended.
 GAP_MS: Final = 3_000
-#: The debugger's commands `step` and `return` skip these frames, which are Holdfast's around the
-#: task.
+#: The debugger's commands `step` and `return` skip the frames of these modules. They are frames of
+#: Holdfast and of Python around the task, and not the user's code.
 _SKIPPED: Final = ("holdfast.*", "concurrent.futures.*", "threading")
 
 

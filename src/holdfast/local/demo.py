@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 MODULE: Final = "statemachines.order_fulfilment"
 WORKFLOW: Final = "order_fulfilment"
-#: The folder of the workflow when Holdfast runs from its source, whatever the current folder is.
+#: The folder that contains the workflow when Holdfast runs from its source. It does not depend on
+#: the current folder.
 CHECKOUT: Final = str(Path(__file__).parents[3])
 SAMPLE: Final = "orders-sample.jsonl"
 START_MS: Final = 1_772_442_000_000  # 2026-03-02 09:00 UTC; the outcomes do not depend on it
@@ -62,9 +63,9 @@ class EndedExecution:
 
     name: str
     status: str
-    #: True when the list shows the execution with its final status.
+    #: True when the list of executions shows this one with its final status.
     is_listed: bool
-    #: (status, reason) that the workflow returned; None when it returned none.
+    #: The status and the reason that the workflow returned, or None when it returned neither.
     outcome: tuple[str, str] | None
     error: str | None
 
@@ -79,7 +80,7 @@ class EndedExecution:
 class DemoReport:
     accepted: int
     executions: tuple[EndedExecution, ...]
-    #: The numbers of events in all histories, by type.
+    #: For each type of event, the number of such events in all histories.
     events: Counter[str]
     retries: int
     calls: dict[str, int]
@@ -194,7 +195,7 @@ def run_demo(
         client = Client.of(Api(partial(_carry, stack), "the demo"))
         accepted = {order.name: _start(stack, client, order) for order in orders}
         stack.pump.run_until_idle()
-        # Read these first: the reads for the report must not count as cost.
+        # Copy these counts first, because the reads for the report must not count as cost.
         usage, calls = stack.cloud.meter.usage.copy(), dict(stack.cloud.meter.calls)
         listed = _listed(stack)
         logs = {name: _log(stack, run) for name, run in accepted.items()}
@@ -238,7 +239,7 @@ def _carry(
     return answer.status, answer.body
 
 
-# -- reading back ----------------------------------------------------------------------------------
+# -- reading the results ---------------------------------------------------------------------------
 
 
 def _listed(stack: LocalStack[LocalCloud]) -> dict[str, str]:

@@ -19,13 +19,13 @@ from holdfast.errors import RequestError
 from holdfast.local import wall
 from holdfast.local.wall import AwsRequest, AwsResponse
 
-#: moto's response for a service that it does not emulate.
+#: The response by which moto says that it does not emulate a service.
 MOTO_HAS_NOT: Final = (404, b"Not yet implemented")
 REGION_DEFAULT: Final = "us-east-1"
-#: The scope of one signature: ACCESS_KEY/DATE/REGION/SERVICE/aws4_request
+#: The scope of a signature has this form: ACCESS_KEY/DATE/REGION/SERVICE/aws4_request.
 _SCOPE: Final = re.compile(r"Credential=[^/,\s]+/\d{8}/([a-z0-9-]+)/([a-z0-9.-]+)/aws4_request")
 _SCOPE_IN_QUERY: Final = re.compile(r"[^/]+/\d{8}/([a-z0-9-]+)/([a-z0-9.-]+)/aws4_request")
-#: Services whose host is not `{signing name}.{region}`.
+#: The services whose host is not `{signing name}.{region}`, with their hosts.
 _HOSTS: Final[Mapping[str, str]] = {
     "budgets": "budgets.amazonaws.com",
     "cloudfront": "cloudfront.amazonaws.com",
@@ -38,7 +38,8 @@ _HOSTS: Final[Mapping[str, str]] = {
     "sagemaker": "api.sagemaker.{region}.amazonaws.com",
     "timestream": "ingest.timestream.{region}.amazonaws.com",
 }
-#: The calls without a signature, by the parameter `Action` in their body.
+#: The calls that AWS accepts without a signature. Their body has this value as the parameter
+#: `Action`.
 _UNSIGNED_ACTIONS: Final = frozenset({"AssumeRoleWithSAML", "AssumeRoleWithWebIdentity"})
 _QUEUE_HOST: Final = re.compile(
     rb"https?://(?:sqs\.[a-z0-9-]+|queue|[a-z0-9-]+\.queue)\.amazonaws\.com"
@@ -65,8 +66,8 @@ def is_for_aws(method: str, target: str, headers: Mapping[str, str]) -> bool:
     is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     legacy = headers.get("authorization", "").startswith("AWS ") or "AWSAccessKeyId=" in target
     marked = any(name.startswith("x-amz-") for name in headers)
-    # `curl -d` declares every body as a form. So an unsigned form counts only outside of Holdfast's
-    # own routes.
+    # `curl -d` declares every body as a form. So an unsigned form is taken for a call of AWS only
+    # outside of Holdfast's own routes.
     is_own = urlsplit(target).path.split("/")[1:2] in _OWN_PATHS
     return legacy or marked or (method == "POST" and is_form and not is_own)
 
@@ -180,7 +181,7 @@ def _unframed(headers: Mapping[str, str], body: bytes) -> tuple[bytes, dict[str,
     kept = ", ".join(coding for coding in codings if coding not in {"aws-chunked", ""})
     if kept:
         left["content-encoding"] = kept
-    # Signatures are not checked, so the headers may say that the payload has no digest.
+    # The emulators do not check signatures, so the headers may say that the payload has no digest.
     fixed = {"content-length": str(len(content)), "x-amz-content-sha256": "UNSIGNED-PAYLOAD"}
     return content, {**left, **trailers, **fixed}
 

@@ -25,15 +25,15 @@ from holdfast.runtime.commands.export_line import line_of
 if TYPE_CHECKING:
     from holdfast.remote.client import Client
 
-#: Athena is fastest with files of tens of megabytes. A history of a few steps has about ten
-#: kilobytes.
+#: The most executions and bytes of one file. Athena is fastest with files of tens of megabytes, and
+#: a history of a few steps has about ten kilobytes.
 _LINES_MAX: Final = 2_000
 _BYTES_MAX: Final = 64_000_000
 _S3: Final = "s3://"
 
 #: A function that stores bytes under a name.
 Store = Callable[[str, bytes], None]
-#: A function that is called for an execution that could not be read: its id, and the error.
+#: A function that is called for an execution that could not be read, with its id and the error.
 Unread = Callable[[str, HoldfastError], None]
 
 
@@ -74,9 +74,10 @@ def _files(
     size, oldest = 0, ""
     for row in rows:
         is_full = len(lines) >= _LINES_MAX or size > _BYTES_MAX
-        # Executions that started in the same millisecond must be in one file. A failed export
-        # continues with `--until` and the oldest start of the last file, and leaves out that
-        # millisecond.
+        # Executions that started in the same millisecond must be in one file. After a failure the
+        # export continues with `--until` and the start of the oldest execution in the last file,
+        # and so leaves out that millisecond. Any execution of it that was not in the file would be
+        # missing.
         if is_full and row["started"] != oldest:
             yield lines, oldest
             lines, size = [], 0
@@ -97,7 +98,7 @@ def _line(client: Client, now: datetime, execution: str) -> str:
     return line_of({**client.describe(execution)}, client.history(execution), exported)
 
 
-# -- where to --------------------------------------------------------------------------------------
+# -- the targets of an export ----------------------------------------------------------------------
 
 
 def _store(target: str) -> tuple[Store, bool]:

@@ -92,7 +92,8 @@ class Functions:
         self._stack.enter_context(divided())
         self._stack.callback(setattr, LambdaFunction, "invoke", LambdaFunction.invoke)
         LambdaFunction.invoke = self._begin_for_moto
-        # A local function needs no role, but moto would look for its role in IAM.
+        # moto looks for the role of a function in IAM. A local function needs no role, so let moto
+        # find any role.
         self._stack.callback(setattr, models, "iam_backends", models.iam_backends)
         models.iam_backends = defaultdict(lambda: defaultdict(_AnyRole))
         return self
@@ -172,7 +173,8 @@ class Functions:
             target=self._run,
             args=(invocation,),
             name=f"function-{invocation.revision.name}",
-            daemon=True,  # A function that never ends must not keep the process alive
+            # A function that never ends must not keep the process alive.
+            daemon=True,
         )
         thread.start()
         return thread

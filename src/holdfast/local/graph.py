@@ -22,11 +22,11 @@ from holdfast.pictures.read import DrawnLimits, read_drawing
 from holdfast.pictures.svg import draw_svg
 
 Format: TypeAlias = Literal["svg", "mermaid"]
-#: The endings of a name that mean the file of a picture and not a folder.
+#: A name with one of these endings means the file of one picture. Any other name means a folder.
 _PICTURES: Final = frozenset({".svg", ".mmd", ".md", ".png", ".jpg", ".pdf", ".html"})
 SUFFIXES: Final[dict[Format, str]] = {"svg": ".svg", "mermaid": ".mmd"}
-#: A link must begin like this. A picture in a web page must not run code, as a `javascript:` link
-#: would.
+#: Only a link that begins like this is drawn. A picture in a web page must not run code, as a
+#: `javascript:` link would.
 _LINKS: Final = ("https://", "http://", "/", "./", "../", "file:///")
 
 

@@ -36,13 +36,13 @@ from holdfast.local import wall
 from holdfast.local.wall import AwsResponse, Door, header_text, quiet_session, refusal
 
 LOCK: Final = threading.RLock()
-# A thread that waits for messages waits for this condition. moto puts a message into a queue with
-# this lock held, and then notifies the thread.
+# A thread that waits for messages waits for this condition. The function that moto calls to put a
+# message into a queue holds the lock and then notifies the thread.
 _message_came: Final = threading.Condition(LOCK)
 _POLL_SECONDS: Final = 0.05  # nothing signals that a delayed message has become visible, so poll
 
-# The position of this argument of `Table.query`, which moto calls with positional arguments,
-# counted after the partition key.
+# The position of the argument with the name of the index. moto calls `Table.query` with positional
+# arguments; the positions are counted after the partition key.
 INDEX_NAME_POSITION: Final = 6
 
 
@@ -75,7 +75,8 @@ def open_services(clock: Callable[[], int]) -> None:
     """Begin with services that are empty."""
     with LOCK:
         BackendDict.reset()
-        # Message ids are random. With this seed, two runs with the same clock are the same.
+        # The ids of messages are random. With this seed, two runs with the same clock have the same
+        # ids.
         mock_random.seed(clock())
         _adapter.send = _deliver_here
 
@@ -92,15 +93,16 @@ def answer_of_moto(request: AWSPreparedRequest) -> AwsResponse:
     try:
         with LOCK, _on_stage():
             found = _moto.process_request(request)
-    # moto does not have the service, or a library that the service needs is missing
     except (NotImplementedError, ImportError) as error:
+        # moto does not emulate the service, or a library that it needs for it is missing.
         raise refusal(host) from error
     except HoldfastError:
         raise
     except Exception as error:  # moto may fail in any way
         _logger.warning("what plays %s here failed on a request: %s", host, type(error).__name__)
         _logger.debug("the request to %s", host, exc_info=error)
-        # Clients read an empty body as an error, and do not retry a 501.
+        # Answer with an empty body, which clients read as an error, and with a 501, which they do
+        # not retry.
         return AwsResponse(501, {}, b"")
     if found is None:
         raise refusal(host)
@@ -144,12 +146,14 @@ def _unix_time_now_millis(moment: Any = None) -> float:
     return _unix_time_now(moment) * 1_000.0
 
 
-# moto reads the list of regions from a session. The host's own session may name a missing profile.
+# moto reads the list of regions from a session. Give it this one, because the host's own session
+# may name a profile that does not exist.
 _regions: Final = quiet_session()
 AccountSpecificBackend.get_session = lambda: _regions
 
-# Replace the functions permanently. moto's modules copy them when they are first imported, which
-# may happen before or after this. Without a cloud they return the system's time, as moto's do.
+# Replace the functions of moto permanently. Its modules copy them when they are first imported,
+# which may happen before or after this. As long as there is no cloud, the new functions return the
+# system's time, as the old ones do.
 _unix_time_millis: Final = moto.core.utils.unix_time_millis
 for _module in [module for name, module in sys.modules.items() if name.startswith("moto.")]:
     if getattr(_module, "unix_time", None) is _unix_time:
@@ -173,7 +177,7 @@ def _serialize_attribute(self: Any, serialized: Any, value: Any, shape: Any, key
 
 
 BaseJSONSerializer._serialize_type_structure = _serialize_attribute  # noqa: SLF001
-# moto would inspect the whole class of a service for each request, so cache the result.
+# Cache the result, because moto would inspect the whole class of a service for each request.
 moto.core.responses.method_names_from_class = cache(moto.core.utils.method_names_from_class)
 
 

@@ -95,7 +95,8 @@ def trace_of(error: BaseException, archive: Archive) -> list[str]:
     frames = traceback.extract_tb(error.__traceback__)
     first = next((i for i, f in enumerate(frames) if f.filename.startswith(TASK_ROOT)), len(frames))
     return traceback.format_list(
-        # Leave out Holdfast's own frames, which replace those of Lambda's runtime
+        # Leave out Holdfast's own frames. They stand for those of Lambda's runtime, which a
+        # traceback on AWS does not show.
         [_shown(frame, archive) for frame in frames[first:]]
     )
 

@@ -29,9 +29,10 @@ class Meter:
     def __init__(self, find_item: FindItem) -> None:
         self._find_item = find_item
         self._lock = threading.Lock()
-        #: The tables whose use is counted, by physical name.
+        #: The tables whose use is counted, by the names that they have in the cloud.
         self.tables: dict[str, resources.Table] = {}
-        #: Queues that replace a service other than SQS, so that their use is not counted.
+        #: The queues that stand for a service other than SQS. They do not exist on AWS, so their
+        #: use must not be counted as that of SQS.
         self.unbilled_queues: set[str] = set()
         #: The number of API calls, by "service.Operation".
         self.calls: Counter[str] = Counter()

@@ -22,25 +22,26 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from holdfast.errors import RequestError
-from holdfast.local.project import modules_of
+from holdfast.local.project import modules_of, setting_of
 
 TEMPLATES: Final = ("order", "approval", "dag", "agent")
 _FILES: Final = files("holdfast.local") / "templates"
-#: The arguments of `holdfast start` for the workflow of each template.
+#: For each template, the arguments with which `holdfast start` starts its workflow.
 _STARTS: Final = {
     "order": """buy --name order-1 --input '{"order_id": "o1", "pence": 1250}'""",
     "approval": """expense --name order-1 --input '{"expense_id": "e1", "pence": 9000}'""",
     "dag": """nightly --name order-1 --input '{"day": "monday"}'""",
     "agent": """assist --name order-1 --input '{"question": "How long?"}'""",
 }
-#: A package with one of these names would hide another package from its own project.
+#: A project's package must not have one of these names, because it would hide another package from
+#: the project.
 _TAKEN: Final = frozenset(
     {"holdfast", "tests", "app", "test", *sys.stdlib_module_names}
     | {"aws_cdk", "boto3", "botocore", "constructs", "moto", "pydantic", "pytest"}
 )
 
 
-#: The folder of a project in which the wheel of Holdfast lies.
+#: The folder in a project that contains the wheel of Holdfast.
 _VENDOR: Final = "vendor"
 _INIT: Final = "`uvx --from holdfast-0.1.0-py3-none-any.whl holdfast init shop`"
 
@@ -94,8 +95,18 @@ def additions(folder: Path, template: str) -> str:
     return (
         f"  uv add {quote(origin().added)} && "
         'uv add --dev "holdfast[infra,local,testing]" pytest\n'
-        f"  [tool.holdfast]\n  modules = {json.dumps(modules)}"
+        f"  [tool.holdfast]\n  modules = {json.dumps(modules)}{_pytest_addition(folder)}"
     )
+
+
+def _pytest_addition(folder: Path) -> str:
+    """Return the lines by which pytest finds the package; "" where the file has them."""
+    paths = setting_of(folder, "tool", "pytest", "ini_options", "pythonpath")
+    split = paths.split() if isinstance(paths, str) else paths
+    found = split if isinstance(split, list) else []
+    if "." in found:
+        return ""
+    return f"\n  [tool.pytest.ini_options]\n  pythonpath = {json.dumps([*found, '.'])}"
 
 
 def _texts(name: str, template: str, found: Origin) -> dict[str, str]:
@@ -133,8 +144,8 @@ def _fill(template: Traversable, values: Mapping[str, str]) -> str:
 
 
 def _package(name: str) -> str:
-    # "Überblick" becomes "uberblick": in this form an accent is a character of its own, which is
-    # dropped.
+    # "Überblick" becomes "uberblick": after NFKD an accent is a separate character, and `ignore`
+    # drops it.
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     package = re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")
     is_name = package.isidentifier() and not keyword.iskeyword(package)
@@ -152,7 +163,7 @@ def _requirement() -> str:
     return f"holdfast>={importlib.metadata.version('holdfast')}"
 
 
-# -- where Holdfast comes from ---------------------------------------------------------------------
+# -- the origin of Holdfast ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,14 +30,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.runs_on import CONTAINERS, BatchJob, Fargate, Worker
 from holdfast.api.tasks import HeartbeatMissed, InvalidResult, Task
 from holdfast.deployment import Deployment
-from holdfast.errors import HoldfastError, RequestError, WorkflowError
+from holdfast.errors import HoldfastError, RequestError, WorkflowError, known_names
 from holdfast.limits import POOL_HEARTBEAT_SECONDS
 from holdfast.remote import pools
 from holdfast.remote.client import Client
@@ -47,8 +47,8 @@ from holdfast.runtime.effects import OwnResult, TaskFailed
 from holdfast.runtime.handed_attempts import read_attempt, result_message
 from holdfast.task_runs import Outside
 
-#: The pause after a poll that found nothing: short at first, because a task that follows another
-#: one comes soon, and longer for an idle pool, because each poll is paid for.
+#: The pause after a poll that found no task. It is short at first, because a task often follows
+#: another one at once. For an idle pool it grows, because each poll costs money.
 PAUSE_SECONDS: Final = 0.5
 PAUSE_SECONDS_MAX: Final = 5.0
 ANNOUNCE_SECONDS: Final = 60.0
@@ -56,7 +56,8 @@ LEAVE_SECONDS: Final = 30.0
 _FETCH_PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 _GROWTH: Final = 1.5
 _ANSWER_PAUSE_SECONDS_MAX: Final = 30.0
-#: Heartbeats within the longest silence, so that two of them may be lost.
+#: The number of heartbeats in the longest time that may pass without one. So two heartbeats may be
+#: lost.
 _BEATS: Final = 3
 
 
@@ -72,6 +73,11 @@ def tell(text: str) -> None:
 def worker_name() -> str:
     """Return the name that histories show: the machine and the process."""
     return f"{socket.gethostname()[:60]}-{os.getpid()}"
+
+
+def _known_pools(pool: str, tasks: Iterable[Task[..., Any]]) -> str:
+    places = [task.runs_on for task in tasks]
+    return known_names(pool, {place.pool for place in places if isinstance(place, Worker)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,8 @@ class PoolWorker:
     name: str = field(default_factory=worker_name)
     say: Callable[[str], None] = tell
     pause: Callable[[float], None] = time.sleep
-    #: Called when a cancelled task runs on for LEAVE_SECONDS. A container ends then.
+    #: Called when a cancelled task still runs after LEAVE_SECONDS. In a container it ends the
+    #: process.
     leave: Callable[[], None] = _stay
     draining: threading.Event = field(default_factory=threading.Event)
     tasks: tuple[str, ...] = field(init=False)
@@ -106,13 +113,13 @@ class PoolWorker:
     _busy: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        found = self.deployment.registry.tasks.values()
+        found = list(self.deployment.registry.tasks.values())
         self.tasks = tuple(sorted(task.name for task in found if self._is_own(task)))
         if not self.tasks:
             raise WorkflowError(
                 "HF434",
                 f"no task of these modules runs on the pool {self.pool}",
-                help=f'@task(runs_on=Worker("{self.pool}")), or another --pool',
+                help=f'{_known_pools(self.pool, found)}; or @task(runs_on=Worker("{self.pool}"))',
             )
 
     def _is_own(self, task: Task[..., Any]) -> bool:
@@ -164,7 +171,8 @@ class PoolWorker:
             try:
                 handed = self.client.perform(pools.fetch(self.pool, token))
             except HoldfastError as error:
-                # The container may be up before the record of its start, or before its network.
+                # Try again, because the container may be up before the record of its start is
+                # stored, or before its network works.
                 self.say(f"the attempt cannot be fetched: {error}")
                 self.pause(pause)
                 continue
@@ -206,8 +214,8 @@ class PoolWorker:
         try:
             return self.client.perform(pools.poll(self.pool, self.name, self.tasks))
         except HoldfastError as error:
-            # Continue after this error: the network may come back. The person sees a wrong address
-            # or a missing right on the terminal.
+            # Continue after this error, because the network may come back. If the address is wrong
+            # or a right is missing, the user sees the message on the terminal.
             self.say(f"the poll failed: {error}")
             return None
 
@@ -217,8 +225,8 @@ class PoolWorker:
         try:
             effect = read_attempt(handed.attempt).effect
         except HoldfastError as error:
-            # This worker's code cannot run the attempt. It sends no heartbeats for it, so the
-            # attempt times out, and a worker with other code gets the next one.
+            # This worker's code cannot run the attempt, so it sends no heartbeats for it. The
+            # attempt then times out, and a worker with other code may get the next one.
             self.say(f"an attempt cannot be run: {error}")
             return
         pulse, answered = Pulse(), threading.Event()
@@ -253,8 +261,8 @@ class PoolWorker:
                     if was_refused:
                         return False
                     was_refused = True
-                    # The same result would be refused for ever: the attempt ends as the engine's
-                    # own worker ends it.
+                    # The same result would be refused each time. So end the attempt with the error
+                    # that a worker of the engine would give it.
                     message = result_message(TaskFailed(InvalidResult.__name__, error.message))
             self.pause(pause)
             pause = min(pause * 2, _ANSWER_PAUSE_SECONDS_MAX)
@@ -270,7 +278,8 @@ class PoolWorker:
                 is_awaited = self.client.perform(pools.heartbeat(self.pool, handed.token))
             except HoldfastError as error:
                 self.say(f"a heartbeat failed: {error}")
-                # The next round sends it again: the task may beat too late for a lost one.
+                # Send the heartbeat again in the next round, even if the task gives none until
+                # then. Otherwise the attempt could time out because of one lost request.
                 pulse.has_beaten.set()
                 is_awaited = not _is_refused(error)
             if not is_awaited:

@@ -57,25 +57,34 @@ def modules_or_none(named: Sequence[str]) -> list[str]:
 
 def modules_of(root: Path) -> list[str]:
     """Return the modules in the project's settings; none when there are none."""
+    modules = setting_of(root, "tool", "holdfast", "modules")
+    if modules is None:
+        return []
+    if not isinstance(modules, list) or not all(isinstance(name, str) for name in modules):
+        raise RequestError(
+            "HF271",
+            f"{root / SETTINGS}: tool.holdfast.modules is not a list of names",
+            help=f"set {_SNIPPET}",
+        )
+    return modules
+
+
+def setting_of(root: Path, *sections: str) -> Any:
+    """Return a value of `pyproject.toml`; None when it is not there. Raises RequestError HF271."""
     path = root / SETTINGS
     if not path.is_file():
-        return []
+        return None
     try:
         found: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RequestError("HF271", f"{path} cannot be read: {error}") from None
-    for section in ("tool", "holdfast", "modules"):
+    for section in sections:
         if not isinstance(found, dict):
             raise RequestError("HF271", f"{path}: {section} stands in no table")
         if section not in found:
-            return []
+            return None
         found = found[section]
-    modules = found
-    if not isinstance(modules, list) or not all(isinstance(name, str) for name in modules):
-        raise RequestError(
-            "HF271", f"{path}: tool.holdfast.modules is not a list of names", help=f"set {_SNIPPET}"
-        )
-    return modules
+    return found
 
 
 # -- the running serve -----------------------------------------------------------------------------
@@ -89,7 +98,7 @@ def announcement_of(url: str) -> Path:
 def announce(serving: Serving, root: Path) -> None:
     path = root / announcement_of(serving.url)
     path.parent.mkdir(exist_ok=True)
-    # Make git ignore the folder: the address is of this machine and must not be committed.
+    # Make git ignore the folder. The address belongs to this machine and must not be committed.
     (path.parent / ".gitignore").write_text("*\n")
     path.write_text(json.dumps({"url": serving.url, "pid": serving.pid}) + "\n")
 
@@ -112,7 +121,8 @@ def _written_ns(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:
-        return 0  # Its `serve` has just ended
+        # The `serve` of this file has just ended and removed the file.
+        return 0
 
 
 def _read(path: Path) -> Serving | None:
@@ -120,7 +130,9 @@ def _read(path: Path) -> Serving | None:
         found = json.loads(path.read_text())
         return Serving(str(found["url"]), int(found["pid"]))
     except (OSError, OverflowError, ValueError, KeyError, TypeError):
-        return None  # The file is absent, half written, or of another program: treat it as absent
+        # The file is absent, half written, or belongs to another program. Treat all of these as
+        # absent.
+        return None
 
 
 def _is_alive(pid: int) -> bool:

@@ -36,7 +36,8 @@ JsonObject: TypeAlias = dict[str, Any]
 
 DUE_PREFIX: Final = "~due#"
 ARCHIVE_PREFIX: Final = "~archive#"
-# the sort key of a due row begins with this many digits: the time at which it is due
+# The sort key of a due row begins with this many digits, which are the time at which the row is
+# due.
 LOOK_DIGITS: Final = 15
 SWEEP_MS: Final = limits.SWEEP_SECONDS * 1_000
 SWEEP_AHEAD_MS: Final = limits.SWEEP_AHEAD_SECONDS * 1_000
@@ -152,8 +153,8 @@ class Pump:
                 handlers.worker_single,
             ),
             _Source(cloud.events_queue_url, 1, resources.EVENTS, handlers.events, is_bus=True),
-            # The queue of new starts is last, so that running executions are not delayed by new
-            # ones.
+            # The queue of new starts comes last, so that new executions do not delay those that
+            # already run.
             _Source(
                 names.starts_queue_url,
                 resources.STARTS.batch_size,
@@ -167,7 +168,7 @@ class Pump:
         self._numbers = count(1)
         self._scheduled: list[tuple[int, int, Callable[[], None]]] = []
         self._swept_ms = -SWEEP_MS
-        #: The newest invocations that raised an exception.
+        #: The newest invocations that have raised an exception.
         self.failures: deque[FailedInvocation] = deque(maxlen=FAILURES_KEPT_MAX)
 
     def at(self, moment_ms: int, action: Callable[[], None]) -> None:
@@ -205,12 +206,12 @@ class Pump:
         ):
             while not stop.is_set():
                 # Clear the event before the queues are read. Otherwise a message that arrives
-                # during the read would be missed.
+                # during the read would stay unnoticed.
                 wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:
-                    # A handler's own errors are caught in the handler. So an error here is a bug,
-                    # and must be seen
+                    # A handler catches its own errors. So an error here is a bug, which must be
+                    # raised and not dropped.
                     future.result()
                 running -= done
                 begun = self._begin(pool, INVOCATIONS_MAX - len(running))
@@ -243,8 +244,9 @@ class Pump:
         """Do what can happen at the present time. Return True when something happened."""
         happened = self._act()
         for source in self._sources:
-            # Read every source before returning: each delivery may send messages to the queues that
-            # are read after it. Starts are left for later as long as other work is found.
+            # Read every source before the return, because each delivery may send messages to the
+            # queues that are read after it. Starts are left for later as long as other work was
+            # found.
             if self._ready(source) and not (source.is_starts and happened):
                 happened = True
                 batch = self._receive(source)
@@ -277,7 +279,8 @@ class Pump:
         wanted += [moment for moment in letters if moment is not None]
         if not wanted:
             return None
-        # Sweep at most once a minute, even if the last sweep has left rows.
+        # Sweep at most once a minute. Otherwise rows that the last sweep has left would cause one
+        # sweep after the other.
         earliest = max(min(wanted), self._swept_ms + 1, 0)
         return -(-earliest // SWEEP_MS) * SWEEP_MS
 

@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-#: The environment variable with the id of the watching process, in the process that serves.
+#: The environment variable that tells the serving process the id of the process that watches it.
 WATCHER: Final = "HOLDFAST_RELOAD_WATCHER"
 LOOK_SECONDS: Final = 0.3
-#: How long the serving process may take to finish its handlers.
+#: The longest time that the serving process may take to finish its handlers.
 END_SECONDS: Final = 60
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "cdk.out"})
 

@@ -35,14 +35,15 @@ def find_revision(region: str, name: str, qualifier: str | None) -> tuple[Revisi
     """Return the revision, and the ARN of the function in the call. Raises moto's errors."""
     with intercept.LOCK:
         backend = get_backend("lambda")[DEFAULT_ACCOUNT_ID][region]
-        # A partial ARN: 123456789012:function:NAME
+        # The name may be a partial ARN, such as 123456789012:function:NAME.
         known = name.rpartition("function:")[2] if not name.startswith("arn:") else name
         try:
             function = backend.get_function(known, qualifier)
         except UnknownFunctionException:
             arn = f"arn:aws:lambda:{region}:{DEFAULT_ACCOUNT_ID}:function:"
             unknown = f"{arn}{known.removeprefix(arn)}"
-            # As recordings show, a call without a version gets the number of the version that ran.
+            # A call without a version gets the number of the version that ran, as recordings of AWS
+            # show.
             is_qualified = unknown.count(":") > arn.count(":")
             version = "" if is_qualified else f":{qualifier or LATEST}"
             raise UnknownFunctionException(f"{unknown}{version}") from None

@@ -38,29 +38,33 @@ from holdfast.resources import FORMS_PATH
 from holdfast.runtime.question_events import QuestionEvents
 
 SOCKET_TIMEOUT_SECONDS: Final = 30
-# How long running handlers may take to finish. Unfinished work stays stored, and the next `serve`
-# does it. Docker kills a container after 10 seconds by default, Kubernetes after 30.
+# The time that running handlers may take to finish. Unfinished work stays stored, and the next
+# `serve` continues it. By default Docker kills a container after 10 seconds and Kubernetes after
+# 30.
 DRAIN_SECONDS: Final = 25
 STOP_SECONDS: Final = 5
 POLL_SECONDS: Final = 0.05
-# This many bytes of a refused body are read and discarded, so that the sender can read the reason.
+# This many bytes of a refused body are read and dropped, so that the client finishes sending and
+# can read the reason.
 DISCARDED_BYTES_MAX: Final = 4 * BODY_BYTES_MAX
 CHUNK_BYTES: Final = 65_536
-# The limit for a request to an AWS service: objects and archives of functions are larger than the
-# bodies of Holdfast's own API.
+# The limit for a request to an emulated service of AWS. Objects and archives of functions are
+# larger than the bodies of Holdfast's own API.
 AWS_BODY_BYTES_MAX: Final = 256_000_000
 
-#: A year. With more, the clock could pass the last time that some formats can represent.
+#: The clock may be moved forward by at most a year at once. By more, it could pass the last time
+#: that some formats can represent.
 ADVANCE_MS_MAX: Final = 366 * 86_400_000
 
-#: Headers about the connection. This server sets them itself, so it does not copy them from the
-#: response of an emulated service.
+#: Headers that belong to the connection. This server sets them itself, so they are not copied from
+#: the response of an emulated service.
 HOP_HEADERS: Final = frozenset(
     {"connection", "date", "server", "status", "transfer-encoding", "keep-alive"}
 )
 
 _JSON_HEADERS: Final = {"Content-Type": "application/json"}
-#: Only `serve` has this route: the log lines of a deployed stack are in CloudWatch.
+#: The route for the log lines of an execution. Only `serve` has it, because those of a deployed
+#: stack are in CloudWatch.
 _LOGS: Final = re.compile(r"/executions/([^/?]+)/logs")
 
 _logger: Final = logging.getLogger(__name__)
@@ -127,7 +131,8 @@ def serving(
         try:
             yield served
         finally:
-            # The API still answers, because handlers that finish may call it.
+            # The server still answers until the handlers have finished, because they may call the
+            # API.
             server.is_draining = True
             stop.set()
             threads[1].join(DRAIN_SECONDS)
@@ -176,7 +181,9 @@ def _too_large(bytes_max: int) -> RequestError:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # accept many clients at once
+    # Many clients may connect at once, so use a long queue for connections that are not accepted
+    # yet.
+    request_queue_size = 128
 
     def __init__(self, stack: LocalStack[Any], port: int, lines: TaskLines) -> None:
         self.stack, self.lines = stack, lines
@@ -191,8 +198,8 @@ class _Server(ThreadingHTTPServer):
 class _Request(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = SOCKET_TIMEOUT_SECONDS
-    # Head and body are sent in two segments. With Nagle's algorithm the second would wait 40 ms for
-    # the client's acknowledgement of the first.
+    # The head and the body of an answer are sent in two segments. With Nagle's algorithm the second
+    # one would wait 40 ms for the client's acknowledgement of the first.
     disable_nagle_algorithm = True
     server: _Server
 
@@ -215,7 +222,8 @@ class _Request(BaseHTTPRequestHandler):
             found = self.server.stack.request(self.command, self.path, body, headers)
             self._answer(found.status, found.body, found.headers)
         except RequestError as error:
-            # The rest of a refused body must not be read as the next request.
+            # Close the connection after the answer. Otherwise the rest of the refused body would be
+            # read as the next request.
             self.close_connection = True
             self._answer_problem(error.status, error)
             self._discard_body()
@@ -254,7 +262,7 @@ class _Request(BaseHTTPRequestHandler):
         clock.advance(milliseconds)
         return 200, json.dumps({"clock_lead_seconds": clock.lead_ms // 1_000}).encode()
 
-    #: Routes about this process, which the deployed API does not have.
+    #: The routes about this process. A deployed API does not have them.
     _OWN: Final = {("GET", "/health"): _health, ("POST", "/clock"): _advance}
 
     def _serve_aws(self, headers: dict[str, str]) -> None:
@@ -265,8 +273,8 @@ class _Request(BaseHTTPRequestHandler):
         self.send_response(found.status)
         for name, value in found.headers.items():
             is_size = name.lower() == "content-length"
-            # Keep the length in the answer to a HEAD: it is the object's, and only the service
-            # knows it.
+            # Keep the length in the answer to a HEAD. It is that of the object, and only the
+            # service knows it.
             if name.lower() not in HOP_HEADERS and not (is_size and has_body):
                 self.send_header(name, value)
         if has_body:
@@ -285,7 +293,8 @@ class _Request(BaseHTTPRequestHandler):
             if left < 0:
                 raise _too_large(AWS_BODY_BYTES_MAX)
             parts.append(self._read(size))
-            self.rfile.readline(3)  # The line end after the last chunk
+            # Skip the line end after the chunk.
+            self.rfile.readline(3)
         while self.rfile.readline(CHUNK_BYTES).strip():
             """Return the body. The trailing headers are dropped, because no service needs them."""
         return b"".join(parts)
@@ -311,15 +320,16 @@ class _Request(BaseHTTPRequestHandler):
         host, port = self.headers.get("Host", ""), self.server.server_address[1]
         own = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
         origin = self.headers.get("Origin")
-        # These names are safe, too, because no name server can point them here: Step Functions'
-        # clients add `sync-` before the address for one operation, and names under `.localhost` are
-        # always local.
+        # These names are safe, too, because no name server can make them point to this machine.
+        # Clients of Step Functions put `sync-` before the address for one operation, and names
+        # under `.localhost` are always local.
         is_own = host == f"sync-{LOOPBACK}:{port}" or host.endswith(f".localhost:{port}")
-        # A browser names no origin for a simple GET, and some services change data on a GET. So
-        # check the site that the browser reports.
+        # Check the site that the browser reports, too. A browser names no origin for a simple GET,
+        # and some services change data on a GET.
         site = self.headers.get("Sec-Fetch-Site", "none")
         if self.command == "GET" and self.path.startswith(FORMS_PATH):
-            site = "none"  # A link in a mail leads here; showing a form changes nothing
+            # A link in a mail may lead here from another site. Showing a form changes nothing.
+            site = "none"
         if (
             (host not in own and not is_own)
             or (origin is not None and origin.removeprefix("http://") not in own)
@@ -338,7 +348,8 @@ class _Request(BaseHTTPRequestHandler):
         text = self.headers.get("Content-Length", "0")
         if not (text.isascii() and text.isdigit()):
             raise RequestError("HF279", "Content-Length is not a number")
-        # Compare the length of the text first: Python refuses to convert a very long number.
+        # Compare the length of the text first, because Python refuses to convert a very long
+        # number.
         if len(text) > 18 or int(text) > bytes_max:
             raise _too_large(bytes_max)
         return int(text)

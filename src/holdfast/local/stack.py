@@ -51,11 +51,12 @@ from holdfast.runtime.status_events import AWS_SOURCE
 if TYPE_CHECKING:
     from holdfast.local.cloud import LocalCloud
 
-# A call may wait: GetActivityTask for a minute, StartSyncExecution for five.
+# A call of the API may wait: GetActivityTask for a minute, StartSyncExecution for five minutes. So
+# give the API more time than on AWS.
 _PATIENT_API: Final = replace(resources.API, timeout_seconds=330)
 
-#: No invocation of a worker ends on this machine, so it may run for the longest attempt and a
-#: minute more, in which it writes the result.
+#: The time of one invocation of a worker. This machine ends no invocation, so it may last as long
+#: as the longest attempt, and a minute more for the write of the result.
 _WORKER_SECONDS: Final = LOCAL_TIMEOUT_SECONDS_MAX + 60
 
 _logger: Final = logging.getLogger(__name__)
@@ -152,7 +153,8 @@ def local_stack(
             metrics=measured,
             publish=announced(Bus(cloud.clients).publish),
         )
-        # The cloud loses its data when its process ends, so its keys need not be stored either.
+        # The cloud loses its data when its process ends, so its signing keys need not be stored
+        # either.
         keys = SigningKeys("local", {"local": os.urandom(32)})
         host = _host(deployment, ports, tasks, keys, payload_bytes_max)
         if isinstance(clock, VirtualClock):

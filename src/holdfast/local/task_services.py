@@ -50,8 +50,8 @@ class TaskServices:
         with self._lock:
             if self._emulated is None:
                 self._emulated = self._load(url)
-                # The start of the emulator sends requests to itself. `answer` serves them in this
-                # thread.
+                # The emulator sends requests to itself while it starts. `answer` serves them in
+                # this thread.
                 self._emulated.begin()
             return self._emulated
 

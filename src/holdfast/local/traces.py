@@ -75,11 +75,11 @@ class _Trace:
     def __init__(self, run: str) -> None:
         self._run = run
         self.spans: list[Span] = []
-        #: The open step of each line of control (frame); "" is the main line. Then the open attempt
-        #: of each.
+        #: The open step and the open attempt of each line of control, by the id of its frame. The
+        #: main line has the id "".
         self._steps: dict[str, Span] = {}
         self._attempts: dict[str, Span] = {}
-        #: The step that opened the branches or iterations of an entry number.
+        #: For each entry number with branches or iterations, the step that started them.
         self._openers: dict[str, Span] = {}
 
     def read(self, event: JsonRow) -> None:
@@ -125,7 +125,7 @@ class _Trace:
     def _end_execution(self, kind: str, details: JsonRow, at_ms: int) -> None:
         root = self.spans[0]
         if kind == "ExecutionRedriven":
-            # The trace of a retried execution continues, so it ends with the retry.
+            # A retry continues the trace of the execution. So remove the end from its span.
             root.end_ms, root.error, root.cause = None, None, ""
             return
         self.close_all(at_ms)
@@ -145,7 +145,7 @@ class _Trace:
         step = self._steps[frame]
         number = int(own.get("attempt", 1))
         span_id = attempt_span(f"{self._run}.{own['entry']}", number)
-        # A retry begins when its delay has passed.
+        # The attempt of a retry begins when its delay has passed, and not when it is scheduled.
         start_ms = max(at_ms, int(own.get("due", 0)))
         span = Span(span_id, step.span_id, f"{step.name} #{number}", start_ms, step.depth + 1)
         span.facts = {"holdfast.attempt": number}

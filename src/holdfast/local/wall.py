@@ -61,11 +61,11 @@ class AwsResponse:
     body: bytes
 
 
-#: A function that answers for one service. It returns None for a call of another service. It is
+#: A function that answers for one service, or returns None for a call of another service. It is
 #: called without a lock.
 Door: TypeAlias = Callable[[AwsRequest], AwsResponse | None]
-#: A function that answers every other request. Raises RequestError HF260 for a service that it
-#: lacks.
+#: A function that answers every request that no `Door` has answered. Raises RequestError HF260 for
+#: a service that is not emulated.
 Services: TypeAlias = "Callable[[AWSPreparedRequest], AwsResponse]"
 
 
@@ -81,8 +81,8 @@ _lock: Final = threading.Lock()
 _behind: Final[list[_Behind]] = []
 _doors: Final[list[Door]] = []
 _own_hosts: Final[set[str]] = set()
-#: The functions with which botocore would send a request. As long as this module intercepts
-#: requests, they are kept here.
+#: The functions with which botocore sends a request. They are kept here as long as this module
+#: intercepts requests.
 _sends: Final[list[Callable[[Any, Any], AWSResponse]]] = []
 
 
@@ -254,7 +254,8 @@ def _usual_headers(found: AwsResponse) -> dict[str, str]:
 
 def _of_door(request: AWSPreparedRequest) -> AwsResponse | None:
     if not isinstance(request.body, (bytes, str, type(None))):
-        return None  # A stream, which only S3 receives
+        # The body is a stream, which only S3 gets, and no `Door` stands for S3.
+        return None
     body = request.body or b""
     call = AwsRequest(
         request.method,

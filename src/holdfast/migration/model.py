@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-#: What a line of control waits for. "running": a worker has the attempt, or is about to take it.
-#: "retry": the attempt waits for its next try. "limit": it waits at a limit. "again": a block of
+#: What a line of control waits for. "running": a worker has the attempt, or takes it soon. "retry":
+#: the attempt waits for its next try. "limit": the attempt waits at a limit. "again": a block of
 #: branches waits for its next try. "start": the execution has not begun.
 Standing: TypeAlias = Literal[
     "running", "retry", "limit", "event", "ask", "token", "answer", "timer", "lanes", "again"

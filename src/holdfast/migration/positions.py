@@ -112,7 +112,8 @@ def _standing(frame: Frame) -> Standing:
         case Delay():
             return "again"
         case Entered() | Exited() | FailedState() | Admission() | ChildExecutions():
-            return "running"  # `_unready` gives a more precise reason
+            # `_unready` gives a more precise reason for these.
+            return "running"
         case _:
             assert_never(frame.waiting)
 

@@ -30,8 +30,8 @@ from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Ver
 from holdfast.migration.shapes import ShapeComparison
 from holdfast.migration.version import Place, Version, task_of
 
-#: The fields of a state that a wait of this kind has already used. A new definition may change them
-#: without an effect on the wait.
+#: For each kind of wait, the fields of the state that were evaluated before it began. A new
+#: definition may change them, because that has no effect on the wait.
 _ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "running": ("Arguments", "Credentials"),
     "retry": ("Arguments", "Credentials"),
@@ -79,7 +79,8 @@ class Migration:
         place, target = self.old.places[line.state], self.new.places[to]
         found = [*self._of_step(line, place, target), *self._of_branches(line, place, target)]
         found += [*self._of_scopes(line, place, target)]
-        # With such a reason the other rules would only report the same in other words
+        # If there is a reason already, skip the other rules. They would report the same in other
+        # words.
         if not found:
             found = [*self._of_variables(line, target), *self._of_steps(line, target)]
         yield from found
@@ -127,7 +128,7 @@ class Migration:
             why = f"`{line.state}` waits at the limit of its old name: ask again when it has begun"
             yield self._say(line, why, target.name)
         if line.standing == "answer" and task_of(place.state) != task_of(target.state):
-            # The workers of the new code do not have the old name.
+            # A worker of the new code does not have the old name, so it could not run this attempt.
             why = f"`{line.state}` is in a pool by its old name: ask again when it has ended"
             yield self._say(line, why, target.name)
 
@@ -321,8 +322,8 @@ def _kind_of_call(resource: str, task: str) -> str:
     if resource.startswith(POOL):
         return f"a task of the pool {resource.removeprefix(POOL)}"
     if is_polled(resource):
-        # A polled task never returns null to the next steps, another task may. So the proof treats
-        # the two as different kinds.
+        # A polled task never gives null to the next steps, while another task may. So the proof
+        # treats them as different kinds of tasks.
         return "a task that is called until it returns a value"
     return "a task" if task else f"a call of {resource}"
 

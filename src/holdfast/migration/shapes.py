@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-#: The forms of an unknown value, and of a value that cannot exist.
+#: The form of an unknown value, and the form of a value that cannot exist.
 _ANY: Final = "unknown"
 _NEVER: Final = "nothing"
 

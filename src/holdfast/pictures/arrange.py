@@ -104,8 +104,8 @@ class _Grid:
     def routes(self, links: Sequence[Link]) -> list[DrawnRoute]:
         texts = {item.link: n for n, item in enumerate(self.rows.items) if item.link >= 0}
         drawn: dict[tuple[int, int], tuple[float, float]] = {}
-        # Of several lines that come together, the longest is drawn whole and the others only up to
-        # it.
+        # Where several lines come together, draw the longest as a whole. Draw the others only up to
+        # the point at which they meet it.
         order = sorted(range(len(links)), key=lambda n: (-len(self.rows.ways[n]), n))
         found = {n: self._route(n, texts.get(n), drawn) for n in order}
         return [found[n] for n in range(len(links))]
@@ -202,7 +202,8 @@ def _moved(grid: _Grid, boxes: Sequence[Box], routes: Sequence[DrawnRoute]) -> A
         grid.place(0)[0],
     )
     last = grid.gaps[len(grid.rows.rows)]
-    # Below the last row there are only the curves of loops, and no line begins there.
+    # Below the last row there are only the curves of loops. So leave out the space that a gap keeps
+    # for the lines to the next row.
     below = last.height - _ABOVE_ROW if last.height else 0.0
 
     def move(point: Point) -> Point:

@@ -49,7 +49,7 @@ def _wish(rows: Rows, item: int, middles: Sequence[float]) -> float:
         return middles[item]
     if rows.items[item].trunk is None:
         return sum(middles[other] for other in beside) / len(beside)
-    # A column follows its own line first, and only then the lines that join it.
+    # A column follows mainly the line that it belongs to. The lines that join it have less weight.
     trunk = rows.items[item].trunk
     weights = [8.0 if rows.items[other].trunk == trunk else 1.0 for other in beside]
     total = sum(weight * middles[other] for weight, other in zip(weights, beside, strict=True))
@@ -84,9 +84,9 @@ def nearest(
     possible.
     """
     offsets = [0.0, *itertools.accumulate(apart)]
-    # Subtract from each wish the distances before it. Numbers that are then equal or increasing
-    # keep every distance. The loop finds those nearest to the wishes (isotonic regression): it
-    # merges neighbours in the wrong order into one pool.
+    # Subtract from each wish the distances before it. If the results are equal or increase from
+    # left to right, all distances are kept. The loop finds such numbers that are nearest to the
+    # wishes (isotonic regression): it merges neighbours that are in the wrong order into one pool.
     pools: list[tuple[float, float, int]] = []
     for wish, weight, offset in zip(wishes, weights, offsets, strict=False):
         pool = ((wish - offset) * weight, weight, 1)
@@ -139,8 +139,8 @@ def _between(
     if number + 1 < len(row):
         high = middles[row[number + 1]] - distance(item, rows.items[row[number + 1]])
     here = middles[row[number]]
-    # The sums of the same distances can differ in the last digit. So extend the range to the
-    # present place.
+    # Include the present place in the range. The sums of the same distances can differ in the last
+    # digit, so the place could lie just outside.
     return min(low, here), max(high, here)
 
 

@@ -10,7 +10,8 @@ from holdfast.pictures.model import DrawnEdge, DrawnSource, EdgeKind
 from holdfast.pictures.roles import Extension
 from holdfast.pictures.wording import condition, errors
 
-#: The beginnings of compiled statements that have two exits, with a label for each.
+#: The words with which a compiled statement begins that has two exits. Each of the exits gets a
+#: label.
 _QUESTION: Final = re.compile(r"\A(?:if|elif|while|assert|case)\b")
 _LOOP: Final = re.compile(r"\A(?:start: )?for\b")
 

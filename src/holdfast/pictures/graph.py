@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-#: A point: x to the right, y downwards, in pixels at full size.
+#: A point in pixels at full size. x grows to the right and y grows downwards.
 Point: TypeAlias = tuple[float, float]
 
 

@@ -162,7 +162,7 @@ def _shape(node: DrawnState, width_min: float) -> _Shape:
     if not node.machines:
         return _Shape(max(told.width, width_min), told.height, told)
     inner = [place_machine(machine) for machine in node.machines]
-    # The only processor of a Map needs no border.
+    # A Map has only one processor, which needs no border.
     padding = _FRAME_PADDING if node.kind == "parallel" else 0.0
     sizes = [(one.width + 2 * padding, one.height + 2 * padding) for one in inner]
     corners, waits, width, height = _side_by_side(sizes, node.after)

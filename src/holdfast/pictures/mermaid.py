@@ -13,7 +13,8 @@ from typing import Final
 from holdfast.pictures.model import Drawing, DrawnDefinition, DrawnEdge, DrawnState
 from holdfast.pictures.text import shown
 
-#: The brackets before and after the text, for each shape. A kind that is not listed is a plain box.
+#: For each kind of state, the brackets before and after its text. A kind that is not listed is a
+#: plain box.
 _SHAPES: Final[Mapping[str, tuple[str, str]]] = {
     "choice": ("{{", "}}"),
     "succeed": ("([", "])"),
@@ -29,7 +30,7 @@ _CLASSES: Final = (
     "classDef done stroke:#1a7f37,stroke-width:2px",
 )
 #: These characters are written as entities, which begin with `#` in Mermaid. Letters and digits of
-#: any script need no escape.
+#: any script need no entity.
 _SPECIAL: Final = re.compile(r"[^\w\s.,:/()=+*'!?·\u00d7≥≤%…-]")
 
 

@@ -20,9 +20,11 @@ NodeKind: TypeAlias = Literal[
     "parallel",
     "map",
 ]
-#: "forward": runs when nothing fails. "handler": only after an error. "undo": undoes finished work.
+#: "forward": the state runs when nothing fails. "handler": it runs only after an error. "undo": it
+#: undoes finished work.
 Role: TypeAlias = Literal["forward", "handler", "undo"]
-#: "next": the normal way. "catch": after an error. "deadline": after the time limit of a block.
+#: "next": the way without errors. "catch": the way after an error. "deadline": the way after the
+#: time limit of a block.
 EdgeKind: TypeAlias = Literal["next", "catch", "deadline"]
 StateMark: TypeAlias = Literal["succeeded", "running", "failed", "cancelled", "not_reached"]
 

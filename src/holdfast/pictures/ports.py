@@ -14,9 +14,10 @@ from holdfast.pictures.rows import Pin, Rows, Side
 PORT_GAP: Final = 14.0
 WORD_GAP: Final = 12.0
 _MARGIN: Final = 22.0
-#: How much of a word may extend beyond the last port of its box: the margin and a part of the gap.
+#: How far a word may extend beyond the last port of its box. It is the margin and a part of the gap
+#: to the next box.
 _OVERHANG: Final = 26.0
-#: Two lines that are closer than this look like one.
+#: Two lines whose distance is less than this look like one line.
 _NEAR: Final = 5.0
 _ALIGNED: Final = 1.0
 
@@ -30,7 +31,8 @@ def place_ports(rows: Rows, links: Sequence[Link], middles: Sequence[float]) -> 
     ends = [way[:2] for way in rows.ways], [way[:-3:-1] for way in rows.ways]
     for pairs in ends:
         _place(pairs, rows, (middles, words), places)
-    # All points of arrival are known now, so a single line that leaves a box can be straight.
+    # Place the other ends a second time. All points of arrival are known now, so a single line that
+    # leaves a box can be straight.
     alone = Counter((pin.item, pin.side) for pin in {way[0] for way in rows.ways})
     single = [way for way in ends[0] if alone[way[0].item, way[0].side] == 1]
     _place(single, rows, (middles, words), places)
@@ -64,7 +66,7 @@ def _place(
         box = rows.items[item]
         middle = middles[item]
         half = max(box.width / 2 - _MARGIN, 0.0)
-        # Of several lines that join, the one that can be straight decides.
+        # If several lines begin at one pin, the line that can be straight decides its place.
         wished = {pin: min(wishes[pin], key=lambda x: (abs(x - middle), x)) for pin in pins}
         pins.sort(key=lambda pin: (wished[pin], pin.port))
         wanted = [(pin, wished[pin], words.get(pin, 0.0)) for pin in pins]
@@ -79,7 +81,7 @@ def _spread(
     """
     low, high = room
     middle = (low + high) / 2
-    # A word at the right end must not extend into the next box.
+    # Limit each place, so that a word at the right end does not extend into the next box.
     ends = [max(high - max(word - _OVERHANG, 0.0), low) for _, _, word in wanted]
     wishes = [min(max(wish, low), end) for (_, wish, _), end in zip(wanted, ends, strict=True)]
     apart = [max(PORT_GAP, word + WORD_GAP) for _, _, word in wanted[:-1]]
@@ -139,7 +141,8 @@ def tracks_of(nets: Sequence[Net]) -> Mapping[int, int]:
     waiting = list(bent)
     while waiting:
         free = [net for net in waiting if all(other in tracks for other in over[net.key])]
-        # If lines form a circle, each would have to be above the next. Choose one of them anyway.
+        # If lines form a circle, each of them has to be above the next, which is impossible. Then
+        # choose one of them.
         net = (free or waiting)[0]
         waiting.remove(net)
         lowest = max((tracks[other] + 1 for other in over[net.key] if other in tracks), default=0)

@@ -23,7 +23,8 @@ class Ranks:
 
 def rank(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Ranks:
     outgoing: list[list[int]] = [[] for _ in boxes]
-    # Follow the way without errors first, so that a loop is closed where its body ends.
+    # Follow the way without errors first. The link that closes a loop is then the one at the end of
+    # the loop's body.
     for position in sorted(range(len(links)), key=lambda n: (links[n].is_catch, n)):
         outgoing[links[position].source].append(position)
     back, order = _walk(links, outgoing, [start, *range(len(boxes))])
@@ -32,7 +33,7 @@ def rank(boxes: Sequence[Box], links: Sequence[Link], start: int) -> Ranks:
         for position in outgoing[box]:
             if position not in back:
                 link = links[position]
-                # A text box needs a row of its own, between the two boxes.
+                # A text box is in a row of its own between the two boxes, so leave one row for it.
                 needed = rows[box] + (1 if link.label is None else 2)
                 rows[link.target] = max(rows[link.target], needed)
     onwards = [

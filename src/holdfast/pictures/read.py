@@ -193,7 +193,8 @@ class _Reader:
 
     def _node(self, name: str, state: Mapping[str, Any]) -> DrawnState:
         kind = kind_of(state)
-        assert kind is not None  # _check_state
+        # `_check_state` has refused every state without a kind.
+        assert kind is not None
         retry, retry_note = retries(state)
         notes = [note for note in (retry_note, *self._notes(name)) if note]
         limits = [f"limit {limit}" for limit in self._limits(kind, state)]

@@ -51,7 +51,8 @@ def extension_of(levels: Sequence[DrawnMachine]) -> Extension:
     undos: list[UndoPart] = []
     deadlines: list[DrawnDeadline] = []
     shielded: list[frozenset[str]] = []
-    # Only the top level of a definition has these rules; they may name states of branches.
+    # Only the top level of a definition has these rules. They may name states of branches, so
+    # search the states of all levels.
     states = {name for level in levels for name in level.machine["States"]}
     for level in levels:
         for undo in _entries(level, "Undo"):
@@ -122,8 +123,8 @@ def _forward(machine: Mapping[str, Any], aside: AbstractSet[str]) -> AbstractSet
         found.add(name)
         on = ways_on(states[name])
         waiting += [to for to in on if not (name.startswith("raise ") and to in aside)]
-    # States that nothing leads to, neither the start nor an error or an undo, count as forward:
-    # they handle no error.
+    # A state to which nothing leads handles no error, so it counts as forward. Neither the start
+    # nor an error or an undo leads to it.
     never = set(states) - _reached(states, [machine["StartAt"], *sorted(aside & set(states))])
     return found | never
 

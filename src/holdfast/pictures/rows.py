@@ -16,12 +16,12 @@ from holdfast.pictures.ranks import Ranks
 
 COLUMN_WIDTH: Final = 8.0
 _SWEEPS: Final = 6
-#: Where an item may stand in its row, from the left.
+#: The four places of an item in its row, from left to right.
 _LOOP, _MAIN, _ASIDE, _LOOP_ASIDE = range(4)
 
 Side: TypeAlias = Literal["top", "bottom"]
-#: Identifies the links that share a column: the target, whether they lead to a handler, whether
-#: they close a loop, and the place in the row.
+#: Identifies the links that share a column. It consists of the target, whether the links lead to a
+#: handler, whether they close a loop, and the place in the row.
 Trunk: TypeAlias = tuple[int, bool, bool, int]
 
 
@@ -104,7 +104,8 @@ class _Builder:
                 self.items.append(RowItem(row, lane, *link.label, link=position))
                 text = len(self.items) - 1
                 way += [Pin(text, "top", 0), Pin(text, "bottom", 0)]
-                # The line from the box to its text box joins no other line.
+                # Give this line a pin of its own, because the line from a box to its text box must
+                # join no other line.
                 way[0] = Pin(link.source, "bottom", -1 - position)
                 row += 1
             for between in range(row, end):

@@ -10,7 +10,7 @@ from holdfast.pictures.model import DrawnState
 from holdfast.pictures.text import cut, shown, width, wrap
 
 TextClass: TypeAlias = Literal["name", "detail", "source"]
-#: For each class of text, the size of the font and the height of a line, in pixels.
+#: For each class of text, the size of the font and the height of a line in pixels.
 FONT: Final[dict[TextClass, tuple[float, float]]] = {
     "name": (13.0, 17.0),
     "detail": (11.0, 15.0),
@@ -21,7 +21,7 @@ WORD_LINE: Final = 14.0
 ICON: Final = 16.0
 PADDING: Final = 9.0
 ICON_COLUMN: Final = ICON + 8.0
-#: The box of a Choice has a point at each side; this is its width.
+#: The width of the point that the box of a Choice has at each side.
 POINT: Final = 12.0
 _NAME_WIDTH_MAX: Final = 200.0
 _FRAME_WIDTH_MAX: Final = 360.0

@@ -6,8 +6,8 @@ from typing import Final
 
 from holdfast.pictures.model import NodeKind, StateMark
 
-#: Each selector begins with `svg.holdfast`, so that it does not change the page that contains the
-#: picture.
+#: Each selector begins with `svg.holdfast`. Otherwise it could change other parts of the page that
+#: contains the picture.
 STYLE: Final = """
 svg.holdfast{--hf-ground:#fff;--hf-box:#f6f8fa;--hf-line:#57606a;--hf-text:#1f2328;
 --hf-muted:#59636e;--hf-frame:#8c959f;--hf-task:#0969da;--hf-wait:#7d4e00;--hf-end:#1a7f37;
@@ -59,7 +59,7 @@ svg.holdfast .mark{fill:var(--hf-text)}
 svg.holdfast .mark-text{fill:var(--hf-ground);font-size:10px;font-weight:600}
 """.replace("\n", "")
 
-#: Icons of 16 by 16 pixels, by the kind of state.
+#: For each kind of state, the path of an icon of 16 by 16 pixels.
 ICONS: Final[dict[NodeKind, str]] = {
     "task": "M3 4h10v8H3zM6 7l2 2-2 2M9.5 11h2",
     "pure": "M11 3H9.5C8 3 8 5 7.5 8S7 13 5 13M5 7h5",

@@ -116,7 +116,8 @@ class _Pen:
         left = at[0] + (placed.width - told.width) / 2 if placed.frames else at[0]
         room = told.width if placed.frames else placed.width
         inset = PADDING + (POINT if placed.node.kind == "choice" else 0.0)
-        # If another box has made this one wider, the icon stays next to the text.
+        # Another box may have made this one wider. Keep the icon next to the text and not at the
+        # border.
         spare = (room - told.width) / 2
         icon = left + spare + inset, at[1] + told.height / 2 - ICON / 2
         place = f'transform="translate({_number(icon[0])} {_number(icon[1])})"'
@@ -230,7 +231,7 @@ def _word(placed: PlacedEdge, at: Point) -> Iterator[str]:
         yield _text((x + 4.0, y + 12.0), "word begin", words.short)
 
 
-# -- small -----------------------------------------------------------------------------------------
+# -- helpers ---------------------------------------------------------------------------------------
 
 
 def _text(at: Point, style: str, text: str) -> str:

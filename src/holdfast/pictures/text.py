@@ -11,11 +11,12 @@ from functools import lru_cache
 from typing import Final
 
 ELLIPSIS: Final = "…"
-#: Widths as parts of the font size, rounded up: text must never be wider than its box.
+#: The characters that are narrower or wider than others. Their widths are parts of the font size
+#: and rounded up, because a text must never be wider than its box.
 _NARROW: Final = frozenset("ijlI.,:;'|!()[]{}/\\ `")
 _WIDE: Final = frozenset("mwMW@%&—…→≥≤")
 _FORBIDDEN: Final = re.compile(
-    # Characters that XML does not allow, and marks that change the direction of text.
+    # Characters that XML does not allow, and characters that change the direction of text.
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
 )
 _BREAK_AFTER: Final = re.compile(r"(?<=[\s,(.=:/_-])")

@@ -13,16 +13,17 @@ _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")
 _DELIMITERS: Final = re.compile(r"\A\s*\{%\s*(.*?)\s*%\}\s*\Z", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?=[A-Za-z_]\w*\b(?!\())")
 _ERROR_IN: Final = re.compile(r'\A\$\w+\.Error in \[("[^"\]]*"(?:\s*,\s*"[^"\]]*")*)\]\Z')
-#: The tests that the compiler puts around a value n; a picture shows only n. They are `(_v := n;
+#: The compiler puts tests around a value n, and a picture shows only n. The tests are `(_v := n;
 #: …)`, whose `$` was removed before, and `n >= 0 ? n : $error("…")`.
 _NAMED: Final = re.compile(r"\A\(\w+ := (.+?); .*\)\Z")
 _GUARDED: Final = re.compile(r'\A[^?]+ \? (.+?) : \$error\("[^"]*"\)\Z')
-#: Matches calls, conditionals and definitions: more than names, numbers and arithmetic.
+#: Matches a call, a conditional or a definition. A text with one of them is more than names,
+#: numbers and arithmetic.
 _QUERY: Final = re.compile(r"\$(?![.$])|[?]|:=")
 _ATTEMPTS_DEFAULT: Final = 3
 TIMES: Final = "\u00d7"
 _TIMEOUTS: Final = frozenset({error_names.TIMEOUT, "WaitTimeout"})
-#: The comparisons of JSONPath, by their names without a type and without "Path".
+#: The comparisons of JSONPath. Their names are without the type and without "Path".
 _COMPARISONS: Final[Mapping[str, str]] = {
     "Equals": "=",
     "LessThan": "<",

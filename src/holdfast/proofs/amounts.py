@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-#: The symbols of a product, sorted; () is the constant term.
+#: The sorted symbols of a product. The empty tuple stands for the constant term.
 Term: TypeAlias = tuple[str, ...]
 
 TERMS_MAX: Final = 24  # the most terms of one formula; a longer one is not readable
@@ -46,7 +46,7 @@ class Amount:
         return " + ".join(_product(factor, term) for term, factor in ordered) or "0"
 
 
-#: A bound; None when no bound is known.
+#: A bound, or None when no bound is known.
 Bound: TypeAlias = Amount | None
 
 ZERO: Final = Amount()

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
 from holdfast.asl.program import Json
-from holdfast.asl.resources import read_resource
+from holdfast.asl.resources import is_polled, read_resource
 from holdfast.limits import RETRY_DELAY_SECONDS_MAX
 from holdfast.proofs.amounts import ZERO, Bound, most, number, plus, symbol, times
 from holdfast.proofs.counters import Counters
-from holdfast.proofs.expressions import is_certain, tree_of, whole
+from holdfast.proofs.expressions import is_certain, reads, tree_of, whole
 from holdfast.proofs.graph import (
     GraphNode,
     MachineLevel,
@@ -25,12 +25,16 @@ from holdfast.proofs.graph import (
     is_distributed,
     is_shielded_at,
 )
+from holdfast.proofs.polls import polls_within
 
 EVENTS_MAX_OF_STEP_FUNCTIONS: Final = 25_000
-#: Kinds of tasks whose call is followed by an answer. Each has one more event, TaskSubmitted.
+#: The kinds of tasks that are answered after their call. Each try has one more event,
+#: TaskSubmitted.
 _ANSWERED_LATER: Final = frozenset({"callback", "sync"})
 WAITS: Final = frozenset({"event", "ask", "token", "callback", "sync", "activity"})
 _START_AND_END: Final = 2
+#: The most characters of an expression that a formula contains. A longer one could not be read.
+_SYMBOL_LENGTH_MAX: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def _visit(level: MachineLevel, name: str, counters: Counters) -> Worst:
     cap = _deadline_seconds(level, name)
     match state["Type"]:
         case "Task":
-            worst = _task(state, counters)
+            worst = _task(state, counters, cap)
         case "Wait":
             seconds = _wait_seconds(state, counters)
             worst = Worst(number(2), number(1), number(1), number(1), seconds)
@@ -132,7 +136,7 @@ def _delay(retrier: RetryBound, retries: int) -> float:
         return cap
 
 
-def _task(state: StateJson, counters: Counters) -> Worst:
+def _task(state: StateJson, counters: Counters, cap: int | None) -> Worst:
     tries = 1 + retries_of(state)
     kind = kind_of(state)
     each_try = 3 + (kind in _ANSWERED_LATER) + _may_fail(state)
@@ -141,9 +145,16 @@ def _task(state: StateJson, counters: Counters) -> Worst:
     # low.
     each_try += not kind
     seconds = _patience(state, kind, counters)
+    events, transitions = number(2 + tries * each_try), number(tries)
+    if is_polled(state["Resource"]):
+        # The events of Step Functions do not show the polls between the first and the last one. But
+        # each poll is a record and a delivery of a message, so count the polls as steps and
+        # messages. After an error the intervals between them begin with the shortest one again.
+        polls = None if cap is None else number(tries * polls_within(state, cap))
+        return Worst(events, transitions, steps=polls, messages=polls, seconds=None)
     return Worst(
-        events=number(2 + tries * each_try),
-        transitions=number(tries),
+        events=events,
+        transitions=transitions,
         steps=number(tries),
         messages=number(tries if kind in WAITS or tries > 1 else 0),
         seconds=plus(times(number(tries), seconds), number(retry_seconds_of(state))),
@@ -162,7 +173,8 @@ def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
     works and does not wait.
     """
     if kind == "activity":
-        return None  # `has_timeout` explains this case
+        # `has_timeout` explains why this kind has no bound.
+        return None
     if "TimeoutSecondsPath" in state:
         return symbol(state["TimeoutSecondsPath"].removeprefix("$."))
     if "TimeoutSeconds" in state:
@@ -172,10 +184,16 @@ def _patience(state: StateJson, kind: str, counters: Counters) -> Bound:
 
 def has_timeout(state: StateJson) -> bool:
     """Return True when the task has a time-out that certainly passes. The time-out of an activity
-    begins only when a worker polls for the task, which may never happen.
+    begins only when a worker polls for the task, which may never happen. That of a polled task
+    ends one call, and not the wait.
     """
-    if kind_of(state) == "activity":
+    if kind_of(state) == "activity" or is_polled(state["Resource"]):
         return False
+    return has_timeout_of_call(state)
+
+
+def has_timeout_of_call(state: StateJson) -> bool:
+    """Return True when a time-out ends a call that hangs."""
     return "TimeoutSeconds" in state or "TimeoutSecondsPath" in state
 
 
@@ -185,8 +203,15 @@ def _seconds(written: Json, counters: Counters) -> Bound:
         return number(known)
     tree = tree_of(written)
     found = None if tree is None else counters.value(tree)
-    text = str(written).removeprefix("{%").removesuffix("%}").strip().replace("$", "")
-    return symbol(f"({text})" if " " in text else text) if found is None else found
+    return symbol(_name_of_seconds(str(written))) if found is None else found
+
+
+def _name_of_seconds(written: str) -> str:
+    """Return the expression as a symbol; of a long one, only the names that it reads."""
+    text = written.removeprefix("{%").removesuffix("%}").strip().replace("$", "")
+    if len(text) > _SYMBOL_LENGTH_MAX:
+        return f"seconds({', '.join(sorted(reads(written))) or '…'})"
+    return f"({text})" if " " in text else text
 
 
 def _wait_seconds(state: StateJson, counters: Counters) -> Bound:
@@ -194,7 +219,7 @@ def _wait_seconds(state: StateJson, counters: Counters) -> Bound:
         return _seconds(state["Seconds"], counters)
     if "SecondsPath" in state:
         return symbol(state["SecondsPath"].removeprefix("$."))
-    # There is no bound: a time that comes from data may be far in the future.
+    # The time comes from data and may be far in the future, so there is no bound.
     return None
 
 
@@ -217,14 +242,15 @@ def _deadline_seconds(level: MachineLevel, name: str) -> int | None:
 def _lanes(level: MachineLevel, name: str, counters: Counters) -> Worst:
     state = level.states[name]
     if is_distributed(state):
-        # The items run in executions of their own, whose histories and costs do not count here.
+        # The items run in executions of their own. The histories and costs of those do not count
+        # here.
         return Worst(number(6 + 6 * (1 + retries_of(state))), number(1), number(1), number(1), None)
     inner = [_level(found) for found in level.inner.get(name, [])]
     if state["Type"] == "Map":
         one = _iteration(state, inner[0])
         lanes = _of_items(state, one, counters)
     else:
-        # Branches run in parallel, unless one waits for another.
+        # Branches run at the same time, unless one waits for another.
         seconds = _side_by_side(level, name, [lane.seconds for lane in inner])
         lanes = Worst(
             plus(*(lane.events for lane in inner)),
@@ -254,7 +280,8 @@ def _iteration(state: StateJson, lane: Worst) -> Worst:
 
 def _of_items(state: StateJson, one: Worst, counters: Counters) -> Worst:
     count = _items(state, counters)
-    # In the worst case the iterations run one after the other, whatever MaxConcurrency allows.
+    # In the worst case the iterations run one after the other, even if MaxConcurrency allows more
+    # at once.
     return Worst(*(times(count, getattr(one, measure)) for measure in MEASURES))
 
 
@@ -305,8 +332,8 @@ def _side_by_side(level: MachineLevel, name: str, seconds: Sequence[Bound]) -> B
     ends = ends_that_decide(state)
     bounded = [bound for bound in seconds if bound is not None]
     known = sorted(bound.constant for bound in bounded if bound.constant is not None)
-    # After the end of one branch the engine undoes the steps of the others, which takes time. So
-    # the end of the first branches does not bound the time.
+    # The engine undoes the steps of the other branches after the end of the one that decides. That
+    # takes time, so the end of the first branches does not bound the whole time.
     if ends is None or len(bounded) < ends or _takes_back(level, name):
         return most(seconds)
     return most(bounded) if len(known) < ends else number(known[ends - 1])

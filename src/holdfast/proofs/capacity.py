@@ -20,7 +20,7 @@ from typing import Any, Final
 from holdfast.api.limits import Limit
 from holdfast.proofs.graph import MachineLevel
 
-#: How many attempts the messages of one invocation may run at once.
+#: The number of attempts that the messages of one invocation may run at once.
 _ATTEMPTS_OF_A_WORKER: Final = 10
 _OWN_TASK: Final = "holdfast:task:"
 
@@ -126,8 +126,8 @@ def _uses_of_limits(
     for task, rate in rates.items():
         for limit in limits.get(task, ()):
             if limit.key is not None:
-                # The limit counts separately for each value, and the proof does not know how often
-                # each value occurs
+                # Leave out a limit with a key. It counts separately for each value, and the proof
+                # does not know how often each value occurs.
                 continue
             if limit.rate is not None:
                 taken[limit.name] += rate  # type: ignore[assignment]  # a Counter adds floats, too

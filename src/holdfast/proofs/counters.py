@@ -29,7 +29,8 @@ from holdfast.proofs.expressions import (
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel
 from holdfast.proofs.paths import LoopRounds, Paths
 
-# the longest chain of variables that get each other's values which is followed
+# The longest chain of variables that is followed, in which each variable gets the value of the
+# next.
 _DEPTH_MAX: Final = 8
 
 
@@ -76,8 +77,8 @@ class Counters:
         inside = frozenset(edges)
         for counter in _counters(edges):
             given = self._assigned.get(counter.variable, ())
-            # A change in the same direction brings the variable only nearer to its limit, so it
-            # does not matter.
+            # A change in the same direction brings the variable only nearer to its limit. So only
+            # the other changes outside the loop matter.
             before = [
                 value
                 for edge, value in given
@@ -228,7 +229,8 @@ def _fixed_length(tree: Any) -> int | None:
         return None
     if getattr(tree, "predicate", None) or any(part.value == ".." for part in tree.expressions):
         return None
-    # A list in a list may be flattened, so the number of elements could be larger.
+    # Give up on a list that contains other lists. They may be flattened, and the number of elements
+    # would then be larger.
     if any(part.type not in {"number", "string", "value"} for part in tree.expressions):
         return None
     return len(tree.expressions)

@@ -17,13 +17,14 @@ _CACHED_TEXTS_MAX: Final = 4_096
 _OPEN: Final = len("{%")
 _NAME: Final = re.compile(r"\$([A-Za-z_]\w*)")
 _QUOTED: Final = re.compile(r"'(?:\\.|[^'\\])*'")
-#: The attributes with child nodes. A variable that one of them binds is visible in the later ones.
+#: The attributes with child nodes, in order. A variable that one of them binds is visible in those
+#: after it.
 _PARTS: Final = frozenset(
     {"steps", "lhs", "rhs", "lhs_object", "rhs_object", "expr", "expression", "expressions"}
     | {"procedure", "arguments", "body", "condition", "then", "_else", "next_function"}
     | {"predicate", "stages", "group", "terms", "rhs_terms", "pattern", "update", "delete"}
 )
-#: Functions without a fixed value: the same expression may give another result the next time.
+#: The functions that may give another result the next time, although the expression is the same.
 _UNSTABLE: Final = frozenset({"random", "now", "millis", "uuid", "shuffle", "states", "eval"})
 
 
@@ -114,7 +115,7 @@ def _free(node: Any, bound: frozenset[str]) -> Iterator[str]:
             yield from _free(node.body, bound | names)
             return
         case "bind":
-            # A function may call itself by its own name.
+            # A function may call itself by its name, so the name is bound inside it, too.
             yield from _free(node.rhs, bound | {node.lhs.value})
             return
         case _:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-#: Every code and its meaning; docs/explanation/proofs.md prints this table.
+#: Every code with its meaning. docs/explanation/proofs.md shows this table.
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "HF090": "a state that no run can reach",

@@ -14,7 +14,7 @@ from holdfast.proofs.findings import ProofFinding
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, reachable
 from holdfast.proofs.paths import components
 
-#: The test by which the compiler leaves one item out of a list (`expressions/removals.py`).
+#: The test with which the compiler leaves one item out of a list (`expressions/removals.py`).
 _TAKING: Final = "$_place != "
 
 

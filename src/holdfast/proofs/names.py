@@ -15,7 +15,7 @@ from holdfast.proofs.findings import ProofFinding
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel
 
 VariableNames = frozenset[str]
-#: These fields are not evaluated by the state itself, or are examined separately.
+#: The fields that the state itself does not evaluate, or that are examined separately.
 _APART = frozenset({"Branches", "ItemProcessor", "Iterator", "Next", "Default", "Comment", "Type"})
 
 

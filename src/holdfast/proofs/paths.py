@@ -16,8 +16,8 @@ from typing import TypeAlias
 from holdfast.proofs.amounts import ZERO, Bound, most, plus, times
 from holdfast.proofs.graph import GraphEdge, GraphNode
 
-#: The edges of a loop that a counter bounds, and how often they can be passed each time the loop is
-#: entered.
+#: The edges of a loop that a counter bounds, and how often these edges can be passed each time that
+#: the loop is entered.
 LoopRounds: TypeAlias = "tuple[frozenset[GraphEdge], Bound] | None"
 
 
@@ -75,8 +75,7 @@ class Paths:
 
     def heaviest(self, weights: Weights) -> Bound:
         best: list[Bound] = []
-        # The parts are ordered so that each comes after the parts to which it leads: their weights
-        # are known.
+        # Each part comes after the parts to which it leads, so their weights are known here.
         for part in self._parts:
             own = part.weight(weights)
             best.append(plus(own, most(best[number] for number in part.after)))

@@ -30,7 +30,8 @@ from holdfast.proofs.waits import BoundedWait, find_waits, waits_of, without_tim
 
 _MARGIN: Final = 11
 _ORDER: Final[Mapping[str, int]] = {"error": 0, "warning": 1, "note": 2}
-#: Gives the place of a state by its name and its location in the definition.
+#: A function that returns the place of a state in the source, given its name and its location in
+#: the definition.
 Locate = Callable[[str, str], SourceLocation]
 
 
@@ -112,7 +113,7 @@ def _find_history(
         )
 
 
-# -- for people ------------------------------------------------------------------------------------
+# -- texts for the terminal ------------------------------------------------------------------------
 
 
 def placed(proofs: Proofs, locate: Locate) -> list[Placed]:
@@ -254,9 +255,10 @@ def _history(proofs: Proofs) -> str:
     if worst.events is None:
         loops = [loop.state for loop in proofs.loops if loop.rounds is None]
         return f"no bound is known: {_named(loops)}"
-    text = (
-        f"at most {worst.events} events, {worst.transitions} transitions, "
-        f"{worst.steps} durable steps"
+    text = f"at most {worst.events} events, {worst.transitions} transitions, " + (
+        "durable steps without a known bound"
+        if worst.steps is None
+        else f"{worst.steps} durable steps"
     )
     if any(is_distributed(state) for level in proofs.levels for state in level.states.values()):
         text += "\nnot counted: the executions of the items of a distributed Map"

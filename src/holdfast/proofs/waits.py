@@ -6,12 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.asl.resources import POOL
-from holdfast.proofs.bounds import ends_in_time, ends_that_decide, has_timeout, kind_of
+from holdfast.asl.documents import StateJson
+from holdfast.asl.resources import POOL, is_polled
+from holdfast.proofs.bounds import (
+    ends_in_time,
+    ends_that_decide,
+    has_timeout,
+    has_timeout_of_call,
+    kind_of,
+)
 from holdfast.proofs.findings import ProofFinding, shortened
 from holdfast.proofs.graph import GraphNode, MachineLevel, is_shielded_at, reachable
 
-#: The kinds of tasks whose end comes from outside, and may never come.
+#: The kinds of tasks whose end comes from outside and may never come.
 _ANSWERED: Final[Mapping[str, str]] = {
     "event": "an event",
     "ask": "an answer",
@@ -19,7 +26,7 @@ _ANSWERED: Final[Mapping[str, str]] = {
     "callback": "an answer to its token",
     "activity": "a worker",
 }
-#: The kinds of tasks that run code, and may hang.
+#: The kinds of tasks that run code, which may never end.
 _WORKING: Final = frozenset({"task", "lambda", "service"})
 
 
@@ -34,13 +41,17 @@ class BoundedWait:
 
 
 def waits_of(document: Mapping[str, Any], levels: Sequence[MachineLevel]) -> list[BoundedWait]:
-    """Return every task that waits for an answer from outside."""
+    """Return every task that waits for an answer from outside, or for a condition."""
     found = []
     for level, name in _tasks(levels):
-        what = _ANSWERED.get(kind_of(level.states[name]))
+        what = _awaited(level.states[name])
         if what is not None:
             found.append(BoundedWait(level, name, what, _bound(document, level, name)))
     return found
+
+
+def _awaited(state: StateJson) -> str | None:
+    return "a value" if is_polled(state["Resource"]) else _ANSWERED.get(kind_of(state))
 
 
 def without_timeout(
@@ -50,7 +61,9 @@ def without_timeout(
     return [
         (level, name)
         for level, name in _tasks(levels)
-        if kind_of(level.states[name]) in _WORKING and not _bound(document, level, name)
+        if kind_of(level.states[name]) in _WORKING
+        and not has_timeout_of_call(level.states[name])
+        and not _bound(document, level, name)
     ]
 
 
@@ -119,6 +132,8 @@ def _is_repeated(level: MachineLevel, name: str) -> bool:
 
 def _help(wait: BoundedWait) -> str:
     state = wait.level.states[wait.state]
+    if is_polled(state["Resource"]):
+        return "`with timeout(days(3)):` around it, or @workflow(timeout=…)"
     if state["Resource"].startswith(POOL):
         return "@workflow(timeout=…), or `with timeout(…)`: the task's own begins on the worker"
     if kind_of(state) == "activity":

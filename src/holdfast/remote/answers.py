@@ -45,9 +45,10 @@ class Description(TypedDict):
     published: NotRequired[Json]
     attributes: NotRequired[Json]
     last_failure: NotRequired[Json]
-    #: Why workers did not carry out an accepted retry of a keyed execution.
+    #: The reason why workers did not carry out an accepted retry of a keyed execution.
     void_retry: NotRequired[str]
-    #: The path of the archived execution in the archive bucket; set after its records have expired.
+    #: The path of the execution in the archive bucket. It is present after the records of the
+    #: execution have expired.
     archived: NotRequired[str]
     parent: NotRequired[str]
     retries: NotRequired[int]

@@ -64,7 +64,7 @@ class AsyncClient:
         name: str | None = None,
         priority: int | None = None,
     ) -> AsyncHandle[R]: ...
-    # mypy does not see that *Any takes *Ts.
+    # mypy does not see that `*Any` accepts `*Ts`, so it would report this overload.
     async def start(  # type: ignore[misc]
         self,
         workflow: Any,
@@ -122,6 +122,7 @@ class AsyncClient:
     workflows = awaited(operations.workflows)
     workflow = awaited(operations.workflow)
     register = awaited(operations.register)
+    remove_workflow = awaited(operations.remove_workflow)
     change_priority = awaited(operations.change_priority)
     bulk = awaited(operations.bulk)
     bulk_dry_run = awaited(operations.bulk_dry_run)

@@ -64,7 +64,7 @@ class Client:
         name: str | None = None,
         priority: int | None = None,
     ) -> Handle[R]: ...
-    # mypy does not see that *Any takes *Ts.
+    # mypy does not see that `*Any` accepts `*Ts`, so it would report this overload.
     def start(  # type: ignore[misc]
         self,
         workflow: Any,
@@ -124,6 +124,7 @@ class Client:
     workflows = blocking(operations.workflows)
     workflow = blocking(operations.workflow)
     register = blocking(operations.register)
+    remove_workflow = blocking(operations.remove_workflow)
     change_priority = blocking(operations.change_priority)
     bulk = blocking(operations.bulk)
     bulk_dry_run = blocking(operations.bulk_dry_run)

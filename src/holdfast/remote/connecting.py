@@ -103,11 +103,12 @@ def _is_http(text: str) -> bool:
         url = urlsplit(text)
         url.port  # noqa: B018  # it is read late, and raises ValueError for `:80x`
     except ValueError:
-        return False  # An incomplete IPv6 address
+        # The URL has an incomplete IPv6 address, or an invalid port.
+        return False
     return url.scheme in {"http", "https"} and bool(url.hostname)
 
 
-# -- proofs of identity ----------------------------------------------------------------------------
+# -- signatures and tokens -------------------------------------------------------------------------
 
 
 def bearer(token: Token) -> Sign:
@@ -186,7 +187,8 @@ class _StackApi:
         found = {output["OutputKey"]: output["OutputValue"] for output in outputs}
         region = formation.meta.region_name
         sign: Sign = _Signer(region) if self._token is None else bearer(self._token)
-        # An emulator's API has a host name that only the emulator routes by, or one of AWS's hosts.
+        # The host name of an emulator's API leads nowhere, or to AWS: only the emulator knows it.
+        # So send the requests to the emulator's own address.
         emulator = os.environ.get("AWS_ENDPOINT_URL", "").rstrip("/")
         authorities = os.environ.get("AWS_CA_BUNDLE")
         url = _require_url(_api_url(found, self._name))

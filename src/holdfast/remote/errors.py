@@ -9,8 +9,11 @@ from typing import Any, Final
 
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 
-#: The code for an answer that did not come from an API of Holdfast.
+#: The code of an answer that did not come from an API of Holdfast.
 NO_API: Final = "HF272"
+#: API Gateway sends such an answer when the function of the API failed to start, crashed, or took
+#: too long.
+_FAILED_FUNCTION: Final = "of a stack, the log of the API's function has the cause"
 
 
 class NotFound(RequestError):  # noqa: N818
@@ -83,7 +86,7 @@ class ReplyTimeout(HoldfastError, TimeoutError):  # noqa: N818
         self.request = request
 
 
-#: The codes for executions that cannot take the request because they have ended.
+#: The codes of refusals because the execution has ended.
 _ENDED_CODES: Final = frozenset({"HF237"})
 _BY_STATUS: Final[dict[int, type[RequestError]]] = {
     401: Forbidden,
@@ -102,9 +105,11 @@ def error_of(where: str, status: int, answer: Any) -> RequestError | ServiceFaul
     if not isinstance(error, dict) or not {"code", "message"} <= error.keys():
         said = answer.get("message", "") if isinstance(answer, dict) else ""
         said = f": {said}" if said else ", which is no answer of Holdfast"
-        # A 404 from another server says nothing about an execution.
+        # A 404 from another server does not mean that the execution does not exist, so raise a
+        # general error.
         kind = kind if kind is Forbidden else RequestError
-        return kind(NO_API, f"{where} answered with HTTP status {status}{said}")
+        fix = _FAILED_FUNCTION if status >= 500 else ""
+        return kind(NO_API, f"{where} answered with HTTP status {status}{said}", help=fix)
     code, message = str(error["code"]), str(error["message"])
     if status >= 500:
         return ServiceFault(code, message)

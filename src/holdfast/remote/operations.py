@@ -26,15 +26,16 @@ from holdfast.remote.values import json_bytes
 
 T = TypeVar("T")
 
-#: The API's limit for one page; the next constant is the number of pages that one call reads.
+#: The greatest number of executions in one page of the API. The next constant is the number of
+#: pages that one call reads.
 PAGE_EXECUTIONS_MAX: Final = 100
 PAGES_MAX: Final = 50
-#: The most parts that one count reads. A part has at least 2,000 entries, unless the list ends
-#: earlier.
+#: The most parts that one count reads. Each part has at least 2,000 entries, except the last one of
+#: a list.
 COUNT_PARTS_MAX: Final = 500
 LISTED_MAX: Final = PAGE_EXECUTIONS_MAX * PAGES_MAX
-#: The time between two checks of an execution. It grows during a long wait, because each check is a
-#: read that AWS bills.
+#: The time between two checks of an execution. It grows during a long wait, because AWS bills each
+#: check as a read.
 POLL_SECONDS: Final = 0.1
 POLL_SECONDS_MAX: Final = 5.0
 POLL_GROWTH: Final = 1.3
@@ -199,7 +200,16 @@ def workflows() -> Operation[list[Json]]:
 
 def workflow(name: str) -> Operation[Json]:
     """Return a workflow with its `picture`, and the `document` of a graph."""
-    return (yield from _get(f"/workflows/{quote(name, safe='')}"))
+    return (yield from _get(_workflow(name)))
+
+
+def remove_workflow(name: str) -> Operation[Json]:
+    """Remove a registered graph. Its executions go on, and no further one starts."""
+    return (yield from _call(Call("DELETE", _workflow(name))))
+
+
+def _workflow(name: str) -> str:
+    return f"/workflows/{quote(name, safe='')}"
 
 
 def register(document: str | Mapping[str, object]) -> Operation[Json]:
@@ -312,7 +322,7 @@ def wait(execution: str, timeout: float | None = None) -> Operation[Description]
             faults = 0
             if found["status"] != "RUNNING" or (yield Now()) >= deadline:
                 return found
-        # Sleep at most until the deadline, so that the last check is at the deadline.
+        # Sleep at most until the deadline, so that the last check happens at the deadline.
         yield Sleep(max(0.0, min(interval, deadline - (yield Now()))))
         interval = min(interval * POLL_GROWTH, POLL_SECONDS_MAX)
 
@@ -407,7 +417,7 @@ def _filter_text(value: object) -> str | list[str] | None:
         case True:
             return "true"
         case datetime():
-            # As in `datetime` itself, a time without a zone is in the zone of this machine.
+            # A time without a zone is in the zone of this machine, as it is in `datetime` itself.
             return value.astimezone().isoformat()
         case list() | tuple():
             return list(map(str, value))
@@ -696,7 +706,9 @@ def clock_lead() -> Operation[int]:
     try:
         found = yield from _get("/health")
     except HoldfastError:
-        return 0  # A deployed stack has no such route; an error shows in the next request
+        # A deployed stack has no such route. If the API has another error, the next request shows
+        # it.
+        return 0
     return int(found.get("clock_lead_seconds", 0))
 
 

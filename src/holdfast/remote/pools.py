@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError
 from holdfast.remote.operations import Call, Operation
 from holdfast.remote.values import json_bytes
 
-#: The code of an answer to an attempt that the engine no longer waits for.
+#: The code of the refusal when a worker answers an attempt that the engine no longer waits for.
 OVER: Final = "HF433"
 
 

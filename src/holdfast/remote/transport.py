@@ -27,16 +27,19 @@ from urllib.parse import SplitResult, urlsplit
 
 from holdfast.errors import ServiceFault
 
-#: A function that sends a request (method, target, body) and returns status and body.
+#: A function that sends a request, given its method, target and body. It returns the status and the
+#: body of the response.
 Carry: TypeAlias = Callable[[str, str, bytes], tuple[int, bytes]]
-#: A function of method, URL and body. It returns the headers that prove the sender's identity.
+#: A function that returns the headers which prove the sender's identity, given the method, URL and
+#: body of a request.
 Sign: TypeAlias = Callable[[str, str, bytes], Mapping[str, str]]
-#: A function that sends a request (method, URL, body, headers) and returns status and body.
+#: A function that sends a request, given its method, URL, body and headers. It returns the status
+#: and the body of the response.
 _Send: TypeAlias = Callable[[str, str, bytes, Mapping[str, str]], tuple[int, bytes]]
 
 TIMEOUT_SECONDS: Final = 35  # API Gateway itself ends a request after 30 seconds
-#: Longer idle connections are closed. While Lambda suspends a function, the server may close a
-#: connection without the function noticing.
+#: A connection that was idle for longer is closed and not used again. While Lambda suspends a
+#: function, the server may close a connection without the function noticing it.
 IDLE_SECONDS_MAX: Final = 30
 IDLE_CONNECTIONS_MAX: Final = 10
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -77,7 +80,7 @@ def over_http(
 
 def _proxy_of(split: SplitResult) -> str | None:
     host = split.hostname or ""
-    # A proxy cannot reach this machine's loopback address.
+    # A proxy cannot reach the loopback address of this machine, so connect directly.
     if host in LOOPBACK or urllib.request.proxy_bypass(host):
         return None
     return urllib.request.getproxies().get(split.scheme)
@@ -156,7 +159,8 @@ class Connections:
     def _take(self) -> HTTPConnection:
         if self._process != os.getpid():
             self._process = os.getpid()
-            # Closes only the copies in this process; the parent's connections stay open
+            # This process is a fork. Close its copies of the connections; those of the parent
+            # process stay open.
             self._close()
         while (kept := self._pop()) is not None:
             connection, since = kept
@@ -167,7 +171,7 @@ class Connections:
 
     def _pop(self) -> tuple[HTTPConnection, float] | None:
         try:
-            # `pop` and `append` of a list are atomic, so no lock is needed.
+            # No lock is needed, because `pop` and `append` of a list are atomic.
             return self._idle.pop()
         except IndexError:
             return None
@@ -183,7 +187,7 @@ def _is_open(connection: HTTPConnection) -> bool:
     """Return False when the server has closed the connection, which makes it readable."""
     if connection.sock is None:
         return False
-    # `select` is not used: it fails for a file descriptor above 1,023, which a busy server reaches.
+    # Do not use `select`. It fails for a file descriptor above 1,023, which a busy server reaches.
     with selectors.DefaultSelector() as selector:
         selector.register(connection.sock, selectors.EVENT_READ)
         return not selector.select(0)

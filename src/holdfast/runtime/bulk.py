@@ -34,7 +34,7 @@ PAGE_MAX: Final = 100
 _BURST_SECONDS: Final = 5
 RATE_DEFAULT: Final = 20.0
 RATE_MAX: Final = 100.0
-#: The lowest rate: one command a minute.
+#: The lowest rate is one command a minute.
 RATE_MIN: Final = 1 / 60
 
 _FAILED: Final = ("FAILED", "TIMED_OUT")
@@ -72,8 +72,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
 }
 
 
-#: During an outage of DynamoDB an attempt fails like one whose worker crashed. Together these
-#: retries take more than an hour, so that a bulk operation survives such an outage.
+#: During an outage of DynamoDB an attempt fails as if its worker had crashed. All of these retries
+#: together take more than an hour, so a bulk operation survives an outage of that length.
 _RETRY: Final = [
     {
         "ErrorEquals": [WORKER_LOST],

@@ -129,7 +129,8 @@ def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
     try:
         yield from above.load()
     except HoldfastError:
-        return True  # The worker that loads the parent's damaged log reports the damage
+        # The worker that loads the parent's damaged log reports the damage.
+        return True
     if above.state is None:
         return not above.is_gone
     return is_awaited(above.state, log.run)
@@ -196,8 +197,8 @@ def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
     Map that waits, so at least one of its children has not ended.
     """
     lanes = children.open_lanes
-    # Read at most as many notices as children are open. A large Map has thousands of notices that
-    # are already in its log, and to read them all would take too long.
+    # Read only the notices from the first to the last open child. The log of a large Map already
+    # has the notices of thousands of earlier children, and reading all of them would take too long.
     items: list[Item] = yield Query(
         tables.MAIL,
         keys.inbox(tenant, run),
@@ -228,8 +229,9 @@ def all_notices(tenant: str, state: Execution) -> ChildEnds:
 
 # -- stopping --------------------------------------------------------------------------------------
 
-#: The id of every stop that a parent sends to a child, so that a repeated stop counts once. It
-#: sorts before all other ids, so a child that was stopped or redriven in the meantime ignores it.
+#: The id of each stop that a parent sends to a child, so that a repeated stop counts once. It sorts
+#: before all other ids. So a child that was stopped or redriven in the meantime, and has applied a
+#: greater id, ignores it.
 _CONTROL_ID: Final = "0" * 27
 
 

@@ -168,7 +168,7 @@ class Replace:
     seen: int
 
 
-#: How a `Condition` compares the stored attribute with its value.
+#: The comparison that a `Condition` makes between the stored attribute and its value.
 Test: TypeAlias = Literal["absent", "present", "=", "<", "<=", ">", "begins with", "contains"]
 
 
@@ -344,7 +344,7 @@ class RunTask:
     resource: str = ""
     is_poll: bool = False
     submitted: Any = None
-    #: The longest time between two heartbeats of a task that runs in this process.
+    #: The longest time that may pass between two heartbeats of a task that runs in this process.
     heartbeat_seconds: int | None = None
     is_batch: bool = False
     #: True when the task has a time-out: the engine stops waiting for it at `deadline_ms`.

@@ -123,8 +123,9 @@ def withdraw(
     that stays costs one unnecessary wake.
     """
     assert log.state is not None
-    # A pause with frozen timers moves the deadline of a question. The question is still the same
-    # one: its row has the same key, and says who has claimed or been given the question.
+    # Compare the keys of the rows. A pause with frozen timers moves the deadline of a question,
+    # which is still the same question: its row keeps its key, and says which person has claimed it
+    # or was given it.
     run = log.run
     open_keys = {questions.own_key(run, one) for one in now if isinstance(one, OpenQuestion)}
     for command in before:
@@ -257,7 +258,7 @@ def delay_after_wake(body: Mapping[str, Any], now_ms: int) -> int:
     return min(delay_until(overdue_ms, now_ms), SQS_DELAY_SECONDS_MAX)
 
 
-# -- the list and the end --------------------------------------------------------------------------
+# -- the list, and the end of an execution ---------------------------------------------------------
 
 
 def at_end(log: Log) -> Generator[Effect, Any, None]:

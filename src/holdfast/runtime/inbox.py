@@ -193,11 +193,12 @@ def register(
     )
 
 
-#: Code of format 1 does not know events for one execution: it would give such an event to each
-#: execution that waits for it. Format 2 makes that code refuse the event.
+#: The formats of events. Code of format 1 does not know an event that is addressed to one
+#: execution, and would give it to every execution that waits for it. The format 2 makes that code
+#: refuse such an event.
 EVENT_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 EVENT_MARK: Final[Mapping[str, int]] = {FORMAT_FIELD: EVENT_FORMATS.newest}
-#: The attribute of an event with the only execution that may use it.
+#: The attribute of an event that names the only execution which may use it.
 ADDRESSEE: Final = "to"
 #: The value of `ADDRESSEE` in an event that an operator has dropped: no execution may use it any
 #: longer.
@@ -272,8 +273,8 @@ RESUME: Final = "resume"
 PRIORITY: Final = "priority"
 SKIP: Final = "skip"
 MIGRATE: Final = "migrate"
-#: Code that does not know these kinds would read their messages as stops. Format 2 makes that code
-#: refuse the item.
+#: The format of these kinds of control messages. Code that does not know them would take each for a
+#: stop. The format 2 makes that code refuse them.
 _CONTROL_FORMAT: Final[Mapping[str, int]] = {
     **dict.fromkeys((PAUSE, RESUME, PRIORITY, SKIP, MIGRATE), 2)
 }

@@ -16,8 +16,8 @@ from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast.runtime.storage.json_values import is_unicode
 
 FORMAT: Final = 1
-#: The format of the start of a fork. Older code would begin the execution from its first state, so
-#: the format makes it return the message.
+#: The format of the message that starts a fork. Older code would begin the execution from its first
+#: state. With this format it leaves the message to newer code.
 FORMAT_FORK: Final = 2
 #: Format 3 has the message kinds `archive` and `remind`, and the start of a fork that continues on
 #: another definition. Older code refuses a message of this format, because it would handle it
@@ -193,7 +193,8 @@ def require_readable(body: Any) -> Mapping[str, Any]:
 
 ValueCheck: TypeAlias = Callable[[Any], bool]
 
-#: Times and numbers become parts of keys, which have 15 digits for them.
+#: The greatest time or number in a message. Times and numbers become parts of keys, which have 15
+#: digits for them.
 _NUMBER_MAX: Final = 10**15 - 1
 
 

@@ -18,8 +18,8 @@ from holdfast.runtime.storage.codec import Record
 from holdfast.runtime.storage.json_values import json_text
 
 DETAIL_TYPE: Final = "Step Functions Execution Status Change"
-#: AWS reserves this source for its own events. Only the local stack may use it, because it
-#: publishes to no event bus of AWS.
+#: The source of AWS's own events, which an account cannot publish. Only the local stack uses it,
+#: because it publishes to no event bus of AWS.
 AWS_SOURCE: Final = "aws.states"
 OWN_SOURCE: Final = "holdfast.states"
 

@@ -41,7 +41,7 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.wait_text import IndexedWaits
 
-#: The attribute of a row with the number of its record.
+#: The attribute of a row that has the number of the record for which it was written.
 SEQUENCE: Final = "seq"
 _CHECKSUM: Final = "wc"
 #: Attributes that an older list entry may have and a newer one may lack. They are removed

@@ -52,18 +52,19 @@ from holdfast.stepfunctions.catalogue import Activity, Service
 from holdfast.stepfunctions.faults import StatesFault, activity_does_not_exist
 from holdfast.stepfunctions.pages import page
 
-#: AWS docs, GetActivityTask: a poll waits for 60 s.
+#: A poll of an activity waits for 60 s (AWS docs, GetActivityTask).
 POLL_MS: Final = 60_000
 PAUSE_MS_MIN: Final = 100
 PAUSE_MS_MAX: Final = 1_000
 _ROWS_PER_QUERY: Final = 10
-#: Behind the first rows of a pool many of other tasks may come, whose logs are not read.
+#: The rows of a later query of a pool. Many rows of tasks that this worker does not have may come
+#: first. Their logs are not read, so a query may return more of them.
 _ROWS_PER_LATER_QUERY: Final = 100
-#: The most queries of one check, so that a poll ends in time even if many tasks of damaged logs
-#: come first.
+#: The most queries of one check. Without this bound a poll might not end in time if many tasks of
+#: damaged logs come first.
 _QUERIES_PER_LOOK: Final = 20
-#: The most tasks of one check that stay because their executions are paused or their logs damaged.
-#: To know it, the check reads each of these logs.
+#: The most tasks that one check passes over because their executions are paused or their logs are
+#: damaged. The check reads the log of each of them to find that out, which takes time.
 _LOGS_LEFT_MAX: Final = 200
 
 
@@ -207,12 +208,15 @@ def look(poll: Poll, now_ms: int) -> Generator[Effect, Any, Taken | None]:
                 found = yield from _take(poll, row, now_ms)
             except HoldfastError as error:
                 if is_passing(error):
-                    # The next look finds the same row and repeats the write with the same nonce. If
-                    # the poll took another row instead, the first task could be lost: its `s#` item
-                    # may have been stored although the write reported an error.
+                    # End this check. The next one finds the same row and repeats the write with the
+                    # same nonce. If the poll took another row now, the first task could be lost,
+                    # because its `s#` item may have been stored although the write reported an
+                    # error.
                     return None
                 if not is_damage(error):
-                    raise  # The stack refuses this code's formats: no single task is damaged
+                    # The stack's format is newer than this code can read, so no single task is
+                    # damaged.
+                    raise
                 found = _STAYS
             if isinstance(found, Taken):
                 return found
@@ -220,15 +224,15 @@ def look(poll: Poll, now_ms: int) -> Generator[Effect, Any, Taken | None]:
             logs_left += found is _STAYS
         if left < most or logs_left >= _LOGS_LEFT_MAX:
             return None
-        # The rows of damaged logs and of paused executions stay, because their tasks may be taken
-        # later, and tasks that this worker lacks stay for another one: the next query starts behind
-        # them.
+        # The next query starts behind these rows. Those of damaged logs and of paused executions
+        # stay, because their tasks may be taken later. Those of tasks that this worker does not
+        # have stay for another worker.
         after = str(rows[-1]["sk"])
         most = _ROWS_PER_QUERY if poll.tasks is None else _ROWS_PER_LATER_QUERY
     return None
 
 
-#: The result for a row whose task must not be taken now.
+#: The result for a row whose task must not be taken now, so that the row stays.
 _STAYS: Final = "stays"
 
 
@@ -239,14 +243,16 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | 
         entry, attempt = int(row["entry"]), int(row["attempt"])
         due_ms = int(str(row["sk"]).partition("#")[0])
     if attempt > 1 and due_ms + 2 * CLOCK_ERROR_MS > now_ms:
-        return None  # A retry waits until its due time; a first attempt is due at once
+        # A retry waits until its due time. A first attempt is due at once.
+        return None
     execution = yield from execution_of(tenant, run)
     waiting = None if execution is None else open_offer(execution, entry, attempt)
     if execution is None or waiting is None:
         yield _drop(row)
         return None
     if execution.paused is not None:
-        return _STAYS  # Nothing begins during a pause
+        # During a pause no task begins, so a later poll gets this one.
+        return _STAYS
     expires_ms = waiting.due_ms or now_ms + CALLBACK_SECONDS_MAX * 1_000
     key = keys.taken(entry, attempt)
     fields: dict[str, str | int | bytes] = {
@@ -258,13 +264,13 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | 
     item = inbox.taken_item(tenant, run, key, poll.nonce, fields)
     is_ours = yield from put_surely(tables.MAIL, item)
     if not is_ours:
-        # The poll that took the task may have crashed before it sent the wake, so send it here
-        # (R12).
+        # Another poll has taken the task and may have crashed before it sent the wake. So send the
+        # wake here (R12).
         yield from _tell(tenant, run, key, row)
         return None
-    # The `s#` item is stored, so no other poll gets this task, and an error here is harmless: the
-    # log learns of the item when the worker answers, or at a recovery. A poll that finds the
-    # remaining row cannot store the item again, and skips the task.
+    # An error here is harmless. The `s#` item is stored, so no other poll gets this task, and the
+    # log learns of the item when the worker answers, or at a recovery. A poll that finds the row
+    # again cannot store the item a second time, and skips the task.
     with suppress(ServiceFault):
         yield from _tell(tenant, run, key, row)
     token = make_token(Token(tenant, run, entry, attempt, expires_ms), poll.service.keys)

@@ -19,14 +19,14 @@ from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 
 #: The function of one operation. It gets the service, a request that `require_valid` has checked,
-#: and CHANCE_BYTES random bytes, from which it creates ids. It returns times in whole milliseconds.
-#: `call` converts them to seconds, so the function itself must not.
+#: and CHANCE_BYTES random bytes, from which it creates ids. It returns times in whole milliseconds,
+#: which `call` converts to seconds.
 Operation: TypeAlias = Callable[[Service, dict[str, Any], bytes], JsonResult]
 
 CHANCE_BYTES: Final = 16
 
-#: Each module with the operations that it implements. A function has the operation's name in lower
-#: case with underscores.
+#: The modules, each with the operations that it implements. The name of an operation's function is
+#: that of the operation in lower case with underscores.
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "machines": (
         "CreateStateMachine",
@@ -72,7 +72,7 @@ MODULES: Final[dict[str, tuple[str, ...]]] = {
 }
 OPERATIONS: Final = {name: module for module, names in MODULES.items() for name in names}
 
-#: The names of members that are times, in any response.
+#: The members that are times in the responses. `call` converts them to seconds.
 _TIMES: Final = {
     "creationDate",
     "updateDate",

@@ -232,7 +232,7 @@ def _item(tenant: str, one: StateMachine | Alias | Activity) -> Item:
             return activity_item(tenant, one)
 
 
-# -- definitions, letter by letter -----------------------------------------------------------------
+# -- the texts of definitions ----------------------------------------------------------------------
 
 
 def store_text(tenant: str, definition: Definition, text: str) -> Generator[Effect, Any, str]:

@@ -13,9 +13,10 @@ from holdfast.core.run_ids import TOO_DEEP, child_run, too_deep
 from holdfast.core.state import Execution, MachineOrigin, Parent
 from holdfast.errors import RequestError
 from holdfast.runtime import inbox
-from holdfast.runtime.commands.control import request_control
+from holdfast.runtime.commands.control import request_control, wake_for_control
 from holdfast.runtime.commands.keyed import hold_for_retry
 from holdfast.runtime.commands.presentation import without_secrets
+from holdfast.runtime.commands.redrives import Redrives, redrives_of
 from holdfast.runtime.commands.retry import obstacle, send_retry
 from holdfast.runtime.commands.start import NameTakenError, accept, of_workflow
 from holdfast.runtime.commands.start_rows import Start
@@ -70,7 +71,8 @@ def _start_as(
         accepted = yield from accept(service.known, service.tenant, wanted, data, has_row=True)
     except NameTakenError:
         raise _already_exists(wanted) from None
-    except RequestError as error:  # Another execution runs for the key of a keyed workflow
+    except RequestError as error:
+        # Another execution runs for the key of a keyed workflow.
         raise StatesFault("ExecutionAlreadyExists", error.message) from None
     if accepted.earlier is not None and accepted.earlier.is_ended:
         raise _already_exists(wanted)
@@ -97,7 +99,7 @@ def _of_machine(
     name = request.get("name")
     execution_name = name or own_name(run)
     if startable.type == "EXPRESS":
-        # Several express executions may have the same name, so no row of the name is written.
+        # Write no row of the name, because several express executions may have the same name.
         arn = service.place.express(startable.name, execution_name, own_name(run))
         name = None
     else:
@@ -118,8 +120,9 @@ def _of_workflow(
     StateMachineTypeNotSupported with a parent.
     """
     if parent is not None:
-        # A workflow reports its output to its parent, but a nested Step Functions task expects a
-        # description of the execution.
+        # A task of Step Functions starts this workflow and waits for its end. Refuse the start: a
+        # workflow reports its output to its parent, but the task expects a description of the
+        # execution.
         raise StatesFault(
             "StateMachineTypeNotSupported",
             f"{startable.name} is a workflow: a task cannot wait for its end. Use the resource "
@@ -154,7 +157,10 @@ def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -
     now_ms = yield Clock()
     has_data = request.get("includedData") != "METADATA_ONLY"
     if found.state is not None:
-        return description(found.state, now_ms, found.origin, has_data=has_data)
+        redrives = yield from redrives_of(service.tenant, found.state)
+        state = _as_redriven(found.state, redrives)
+        shown = description(state, now_ms, found.origin, has_data=has_data)
+        return shown if redrives.last_ms is None else {**shown, "redriveDate": redrives.last_ms}
     assert found.start is not None
     shown = _identity(found.origin, "RUNNING", found.started_ms)
     if found.start.input:
@@ -181,6 +187,16 @@ def description(
     shown |= {name: text for name, text in texts.items() if text is not None and has_data}
     since_ms = 0 if state.stopped_ms is None else now_ms - state.stopped_ms
     return {**shown, **_redrive_fields(state, since_ms)}
+
+
+def _as_redriven(state: Execution, redrives: Redrives) -> Execution:
+    """Return the state that a pending redrive leads to. As on AWS, the execution runs as soon as
+    the redrive is accepted.
+    """
+    if redrives.pending is None:
+        return state
+    running = state._replace(status="RUNNING", stopped_ms=None, error=None, cause=None)
+    return running._replace(redrives=state.redrives + 1)
 
 
 def _shown(value: Json, is_workflow: bool) -> Json:
@@ -244,7 +260,9 @@ def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) 
     """Store a stop. If the execution ends before it reads the stop, it keeps its own status."""
     found = yield from require_execution(service, request["executionArn"])
     if found.state is not None and found.state.stopped_ms is not None:
-        return {"stopDate": found.state.stopped_ms}
+        redrives = yield from redrives_of(service.tenant, found.state)
+        if redrives.pending is None:
+            return {"stopDate": found.state.stopped_ms}
     now_ms = yield Clock()
     texts = {name: str(request[name]) for name in ("error", "cause") if name in request}
     at = (now_ms, chance)
@@ -253,20 +271,33 @@ def stop_execution(service: Service, request: Mapping[str, Any], chance: bytes) 
 
 
 def redrive_execution(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Redrive an execution. Raises ExecutionNotRedrivable, with the reason that DescribeExecution
-    gives.
+    """Redrive an execution. A call that repeats a client token gets the first call's response.
+
+    Raises ExecutionNotRedrivable, with the reason that DescribeExecution gives.
     """
     found = yield from require_execution(service, request["executionArn"])
     now_ms = yield Clock()
-    stopped_ms = None if found.state is None else found.state.stopped_ms
-    reason = refusal(found.state, now_ms - (stopped_ms or now_ms))
+    token, state = request.get("clientToken"), found.state
+    if state is not None:
+        redrives = yield from redrives_of(service.tenant, state)
+        if redrives.pending is not None:
+            # Send the wake again. The caller may repeat the call because the first call crashed
+            # before its wake, and an ended execution has no watchdog row that would lead to the
+            # request.
+            yield from wake_for_control(service.tenant, found.run, redrives.pending.control_id)
+        first = None if token is None else redrives.with_token(token, now_ms)
+        if first is not None:
+            return {"redriveDate": first.at_ms}
+        state = _as_redriven(state, redrives)
+    stopped_ms = None if state is None else state.stopped_ms
+    reason = refusal(state, now_ms - (stopped_ms or now_ms))
     if reason is not None:
         raise StatesFault("ExecutionNotRedrivable", f"Execution Not Redrivable: '{reason}'")
-    assert found.state is not None
+    assert state is not None
     try:
-        yield from hold_for_retry(service.known, service.tenant, found.state)
+        yield from hold_for_retry(service.known, service.tenant, state)
     except RequestError as error:
         raise StatesFault("ExecutionNotRedrivable", error.message) from None
     at = (now_ms, chance)
-    yield from send_retry(service.tenant, found.run, found.state, at, by=service.caller)
+    yield from send_retry(service.tenant, found.run, state, at, by=service.caller, token=token)
     return {"redriveDate": now_ms}

@@ -46,7 +46,8 @@ Waits = Generator[Effect, Any, None]
 
 DURATION_MS_MAX: Final = 300_000  # AWS quota: an express execution's five minutes
 BILLED_MS: Final = 100  # AWS pricing: durations are rounded up to 100 ms
-# AWS pricing: memory is rounded up to 64 MB; the memory of a single run is not measured here
+# AWS rounds the memory up to 64 MB (AWS pricing). The memory of a single run is not measured here,
+# so the least is shown.
 BILLED_MEMORY_MB: Final = 64
 
 
@@ -96,7 +97,7 @@ def _answer(state: Execution, end_ms: int, *, has_data: bool) -> dict[str, Any]:
         "stopDate": stopped_ms,
         "status": status,
         "inputDetails": included,
-        # AWS sends this for every end, even without an output, as recordings show.
+        # AWS sends this member for every end, even for one without an output, as recordings show.
         "outputDetails": included,
         "billingDetails": _billed(stopped_ms - state.started_ms),
     }
@@ -135,8 +136,8 @@ class ExpressRun:
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
         """Return the state at the end. If it has not ended, the run has timed out."""
-        # The caller waits for this process, whose invocation may end before the five minutes of the
-        # run.
+        # Stop at the deadline of this process at the latest. The caller waits for it, and its
+        # invocation may end before the five minutes of the run.
         self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
         workflow = keys.machine_workflow(self.origin["state_machine_name"])
         started = facts.Started(run, None, workflow, data, now_ms, self.origin)
@@ -216,5 +217,5 @@ class ExpressRun:
             self.draws += 1
             return draw(run, 0, self.draws)
 
-        # The run has one host and one clock, so no margin for differences between clocks is needed.
+        # The run has one host and one clock, so it needs no margin for differences between clocks.
         return DecisionInputs(now_ms, next_draw, claim=lambda _: None, clock_error_ms=0)

@@ -20,7 +20,8 @@ class StatesFault(Exception):  # noqa: N818
     """
 
     def __init__(self, code: str, message: str, **extra: Any) -> None:
-        # The message quotes the refused value. A lone surrogate in it could not be encoded.
+        # The message quotes the refused value. A lone surrogate in it is replaced, because it could
+        # not be encoded in the response.
         self.message = printable(message)
         super().__init__(self.message)
         self.code = code

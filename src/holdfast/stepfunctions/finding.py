@@ -57,7 +57,7 @@ def require_execution(service: Service, text: str) -> Generator[Effect, Any, Fou
     """
     arn = parse_execution_arn(text)
     if arn.express is not None:
-        # As on AWS, this API has no history of express executions.
+        # AWS has no history of express executions in this API, so refuse them, too.
         raise invalid_arn("Resource type not valid in this context: express")
     if arn.place == service.place:
         found = yield from _find(service, arn)

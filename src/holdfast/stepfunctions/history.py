@@ -25,15 +25,15 @@ from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.finding import FoundExecution, require_execution
 from holdfast.stepfunctions.pages import fitting, make_token, page_size, read_token
 
-#: Members with data, and the members that describe them. `parameters` has none (AWS API,
-#: HistoryEvent).
+#: The members with data, and for each the member that describes it. `parameters` has no such member
+#: (AWS API, HistoryEvent).
 _DATA: Final[Mapping[str, str | None]] = {
     "input": "inputDetails",
     "output": "outputDetails",
     "assignedVariables": "assignedVariablesDetails",
     "parameters": None,
 }
-#: Events for which AWS has no details member; every other event has one, at least {}.
+#: The events that have no details member on AWS. Every other event has one, which is {} at least.
 WITHOUT_DETAILS: Final = frozenset(
     {
         "LambdaFunctionStarted",
@@ -82,7 +82,7 @@ def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes
     return {"events": [aws_event(event, has_data=has_data) for _, event in shown], **token}
 
 
-#: An event, and the number of its record.
+#: The number of a record, and an event in it.
 _Numbered: TypeAlias = tuple[int, Event]
 
 

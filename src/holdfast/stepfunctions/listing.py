@@ -76,7 +76,8 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
         before = read_token(service, request["nextToken"], scope)
     page = yield from _found(service, wanted, before, size)
     if not page.entries and wanted.map_run is not None:
-        # If the map run has children, it exists. Without children, read the log of its parent.
+        # A map run with children exists. Without children, read the log of its parent to find out
+        # whether it does.
         yield from require_map_run(service, wanted.map_run)
     answer = {"executions": [_shown(service.place, wanted, listed) for listed in page.entries]}
     if page.after is not None:
@@ -89,7 +90,7 @@ def _wanted(service: Service, request: Mapping[str, Any]) -> Generator[Effect, A
     if (machine_arn is None) == (map_run_arn is None):
         raise validation("Exactly one of stateMachineArn and mapRunArn must be specified")
     status = request.get("statusFilter")
-    # A redriven execution that has not continued yet is listed as running.
+    # The filter RUNNING also finds an execution that was redriven and has not continued yet.
     statuses = STATUSES if status is None else (status,)
     redrive = request.get("redriveFilter")
     if map_run_arn is not None:
@@ -176,8 +177,8 @@ def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | Non
     try:
         yield from log.load()
     except HoldfastError as error:
-        # A damaged log must not hide other executions. If this one has ended, it is listed by its
-        # entry in the index.
+        # Continue with the other executions, which a damaged log must not hide. If this one has
+        # ended, its entry in the index lists it.
         if not is_damage(error):
             raise
     state, origin = log.state, start.origin

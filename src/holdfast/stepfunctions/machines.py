@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.asl.validation.validate import DefinitionProblem
 
 
-#: The fields of a request whose change creates a new revision.
+#: A change of one of these fields creates a new revision of the machine.
 _UPDATABLE: Final = (
     "definition",
     "roleArn",
@@ -251,7 +251,8 @@ def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) ->
     refuse_workflow(service, arn)
     if not is_here(service, arn):
         return {}
-    # Delete the machine last: after a crash, a repeated request then still finds the rest.
+    # Delete the machine after its versions and aliases. After a crash, a repeated request then
+    # still finds the rest.
     for alias in (yield from catalogue.aliases(service.tenant, arn.name)):
         yield Delete(tables.MAIL, keys.machine(service.tenant, arn.name), keys.alias(alias.name))
     for version in (yield from catalogue.versions(service.tenant, arn.name)):

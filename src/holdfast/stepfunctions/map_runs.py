@@ -23,13 +23,13 @@ from holdfast.stepfunctions.faults import resource_not_found, validation
 from holdfast.stepfunctions.finding import require_execution
 from holdfast.stepfunctions.pages import page
 
-#: The status with which a map run ends, by the type of its last event.
+#: The types of the last event of a map run, and the status for each.
 _ENDS: Final[Mapping[str, str]] = {
     "MapRunSucceeded": "SUCCEEDED",
     "MapRunFailed": "FAILED",
     "MapRunAborted": "ABORTED",
 }
-#: The counter of a map run for an execution with each status, as AWS counts.
+#: For each status of an execution, the counter of the map run in which AWS counts it.
 _COUNTED: Final[Mapping[str, str]] = {
     "SUCCEEDED": "succeeded",
     "FAILED": "failed",
@@ -63,8 +63,9 @@ def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> Jso
     runs = yield from _map_runs(service, found.run)
     runs.reverse()
     scope = f"map runs#{found.run}"
-    # Page by the id of the run's event: it stays the same when TTL deletes runs or new runs begin,
-    # while a position in the list would change.
+    # Page by the id of the event that began the run. It stays the same when TTL deletes runs or
+    # when new runs begin. A position in the list would change, and a page would skip or repeat
+    # runs.
     shown, token = page(
         service, request, runs, scope, lambda run: f"{run.event:09d}", is_descending=True
     )

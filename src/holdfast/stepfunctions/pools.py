@@ -160,16 +160,15 @@ def answer(service: Service, pool: str, request: Mapping[str, Any], _: bytes) ->
     match result:
         case TaskSucceeded(output):
             given["output"] = json_text(output)
-            # Remove the limit of Step Functions for the size of a result: a task of a pool is a
-            # task of Holdfast.
+            # Step Functions limits the size of a result. Remove that limit here, because a task of
+            # a pool is a task of Holdfast.
             unbounded = replace(service, payload_bytes_max=None)
             return (yield from _told(tasks.send_task_success, unbounded, given))
         case TaskFailed(error=name, cause=cause):
             failed = {**given, "error": name or "", "cause": cause or ""}
             return (yield from _told(tasks.send_task_failure, service, failed))
         case TaskThrottled(cause=cause):
-            # Only an attempt in the engine's own worker can wait at a limit. For a worker of a pool
-            # this result is a failure.
+            # Report a failure. Only an attempt in a worker of the engine can wait at a limit.
             failed = {**given, "error": "Throttled", "cause": cause or ""}
             return (yield from _told(tasks.send_task_failure, service, failed))
         case _:
@@ -226,7 +225,8 @@ def _malformed(problem: str) -> RequestError:
     return RequestError("HF432", f"a worker of a pool sent: {problem}")
 
 
-#: The functions of the routes of a pool, by the last part of the path. Each gets 16 random bytes.
+#: The functions for the routes of a pool, by the last part of the path. Each of them gets 16 random
+#: bytes.
 ACTIONS: Final[Mapping[str, Callable[[Service, str, Mapping[str, Any], bytes], JsonResult]]] = {
     "announce": announce,
     "poll": poll,

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 
-#: Fields with inner states, which are examined separately.
+#: The fields that contain inner states. These states are examined separately.
 _NESTED: Final = ("Branches", "ItemProcessor", "Iterator")
 _TEXT_IN_QUOTES: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
 _JSONPATH_VARIABLE: Final = re.compile(r"(?<!\$)\$([^\W\d]\w*)")
-# Attributes that only the parser needs, and links back into the tree.
+# The attributes that contain no child nodes: the parser's own data, and links back into the tree.
 _NO_CHILDREN: Final = frozenset({"_outer_instance", "ancestor", "environment", "seeking_parent"})
 _EXPRESSION: Final = re.compile(r"\{%(.*)%\}", re.DOTALL)
 

@@ -18,7 +18,8 @@ from holdfast.stepfunctions.faults import StatesFault
 
 RequestShape: TypeAlias = Mapping[str, Any]
 
-#: The shape of an execution's data. Its bound is the payload limit, which a stack may remove.
+#: The name of the shape that AWS's model gives to an execution's data. Its bound is the payload
+#: limit, which a stack may remove.
 PAYLOAD_SHAPE: Final = "SensitiveData"
 MODEL_PATH: Final = "stepfunctions/2016-11-23/service-2"
 _JAVA_TYPES: Final = {
@@ -66,8 +67,8 @@ def input_shape(operation: str) -> str:
 def _model() -> Mapping[str, Any]:
     from botocore.loaders import Loader  # noqa: PLC0415
 
-    # Load the model by its whole path: the loader's own search would first list the folders of all
-    # services.
+    # Load the model by its whole path. The loader's search would first list the folders of all
+    # services, which is slow.
     model: Mapping[str, Any] = Loader().load_data(MODEL_PATH)
     return model
 

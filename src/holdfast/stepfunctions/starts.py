@@ -65,7 +65,7 @@ def json_problem(text: str) -> str | None:
         pass
     else:
         return None
-    # Imported here, because a request with valid JSON does not need it.
+    # Imported here because a request with valid JSON does not need it.
     from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json  # noqa: PLC0415
 
     try:

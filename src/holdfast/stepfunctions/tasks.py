@@ -85,7 +85,8 @@ def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
 def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]:
     if found is None:
         return (yield PutIfAbsent(tables.MAIL, item)) is None
-    if "rv" not in found:  # an earlier release wrote items without a version number
+    # An earlier release wrote items without a version number.
+    if "rv" not in found:
         yield Put(tables.MAIL, item)
         return True
     seen = int(found["rv"])

@@ -59,8 +59,9 @@ def publish(
     newest = yield from _newest(service, machine.name)
     now_ms = yield Clock()
     for _ in range(catalogue.RACES_MAX):
-        # Compare definition and role, not only the id of the revision: the first revision of every
-        # machine has no id, not even after a machine was deleted and created again.
+        # Compare the definition and the role, and not only the id of the revision. The first
+        # revision of every machine has no id, so a machine that was deleted and created again would
+        # look unchanged.
         if newest is not None and newest.then == machine.now:
             yield from _count(service, machine.name, newest.number)
             return newest
@@ -93,7 +94,7 @@ def list_state_machine_versions(service: Service, request: dict[str, Any], _: by
     if is_here(service, arn):
         machine = yield from find_machine(service, arn.name)
     if machine is None:
-        # AWS's model of this operation has no exception StateMachineDoesNotExist.
+        # In AWS's model this operation has no exception StateMachineDoesNotExist.
         raise StatesFault("InvalidArn", f"Invalid arn: {arn.text}")
     versions = yield from catalogue.versions(service.tenant, arn.name)
     shown, more = page(

@@ -19,13 +19,15 @@ from holdfast.stepfunctions.arns import ArnRegion, MachineArn
 from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine
 from holdfast.stepfunctions.faults import StatesFault, validation
 
-#: The settings of a machine that was created without settings; see AWS API, DescribeStateMachine.
+#: The settings that DescribeStateMachine shows for a machine that was created without settings (AWS
+#: API).
 DEFAULT_SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "logging": {"level": "OFF", "includeExecutionData": False},
     "tracing": {"enabled": False},
     "encryption": {"type": "AWS_OWNED_KEY"},
 }
-#: The creation time of a workflow's state machine. A deployment does not record the real one.
+#: The creation time that is shown for the state machine of a workflow. A deployment does not store
+#: the real one.
 CREATED_MS: Final = 0
 
 

@@ -27,8 +27,8 @@ from holdfast.testing.world import World
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
 
-#: A generated run is given up after this many calls: its drawn results may keep a loop running for
-#: ever.
+#: A generated run is given up after this many calls, because its drawn results may keep a loop
+#: running for ever.
 _CALLS_MAX: Final = 200
 _DURATIONS: Final = (0, 1, 60, 3_600, 86_400)
 _STOPS: Final = (0, 1, 90, 4_000, 90_000)
@@ -55,8 +55,8 @@ def check_workflow(
     except ModuleNotFoundError:
         raise ScriptError("check_workflow needs hypothesis: pip install hypothesis") from None
 
-    # Imported first, because jsonata-python raises the recursion limit, about which hypothesis
-    # would complain.
+    # Import jsonata-python first. It raises the recursion limit, and hypothesis would report a
+    # change of the limit during a test.
     import jsonata.jsonata  # noqa: F401, PLC0415
     from hypothesis import strategies as st  # noqa: PLC0415
 
@@ -122,8 +122,8 @@ class Generated(World):
             hypothesis.reject()
         if place.kind == "pure":
             return real
-        # Each call has another number of milliseconds, so no two calls end at the same time by
-        # chance.
+        # Add another number of milliseconds for each call. Otherwise two calls could end at the
+        # same time by chance.
         duration = timedelta(
             seconds=self._data.draw(st.sampled_from(_DURATIONS)), milliseconds=self._drawn
         )

@@ -55,7 +55,8 @@ def _calls_differ(direct: list[Call], compiled: list[Call]) -> str | None:
 def _are_alike(direct: Call, compiled: Call) -> bool:
     error = compiled.arguments.get("error") if compiled.kind == "reply" else None
     if error == error_names.QUERY_EVALUATION_ERROR and direct.kind == "reply":
-        # When an expression fails, the compiled run has one error name where Python has several.
+        # The compiled run has one error name for every failure of an expression, while Python has
+        # several. So compare neither the name nor the cause.
         direct = replace(direct, arguments={**direct.arguments, "error": error, "cause": ""})
         compiled = replace(compiled, arguments={**compiled.arguments, "cause": ""})
     if direct.has_sets:

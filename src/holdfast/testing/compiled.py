@@ -57,10 +57,11 @@ from holdfast.testing.script import Diverged, Script, ScriptedAnswer
 from holdfast.testing.secrecy import SEALS
 from holdfast.testing.timeline import Over, Timeline, Trace
 
-#: A tick that fires one timer makes it due this much earlier, so that no other timer fires with it.
+#: To fire one timer, the run makes it due this much earlier than now. Timers that are due now do
+#: not fire with it.
 _TICK_MS = 2
 _FOR_EVER_MS = 1 << 62
-#: Identifies the time-out of the whole execution.
+#: Stands for the number of a deadline and means the time-out of the whole execution.
 _WHOLE = -1
 
 
@@ -81,7 +82,8 @@ def run_compiled(
     machines = _Machines(timeline)
     root: _Machine
     try:
-        if stop_ms is not None:  # The stop comes before other events at the same time
+        # The stop comes first, so that it precedes other events at the same time.
+        if stop_ms is not None:
             timeline.begin(WaitingPlace((), lambda _: root.stop(), "silent", timeout_ms=stop_ms))
         root = machines.start(workflow, given, (), None)
         while machines.are_open:
@@ -279,7 +281,8 @@ class _Machine:
                 case (
                     Entered() | Exited() | FailedState() | Admission() | Lanes() | ChildExecutions()
                 ):
-                    pass  # no external event ends these waits
+                    # No event from outside ends these waits.
+                    pass
                 case _:
                     assert_never(waiting)
         return found
@@ -318,7 +321,8 @@ class _Machine:
         name = _name_of(attempt)
         task = self._timeline.script.tasks.get(name)
         arguments: Any = attempt.arguments
-        # Add the defaults of omitted parameters, so that both runs have the same arguments.
+        # Add the defaults of omitted parameters. The call in Python has them, too, so both runs
+        # then have the same arguments.
         if task is not None:
             arguments = {**task.boundary.default_arguments(SEALS), **arguments}
         return WaitingPlace(
@@ -376,7 +380,8 @@ class _Machine:
             timeout_ms=None if awaiting.due_ms is None else awaiting.due_ms - awaiting.since_ms,
         )
 
-    # Waits that end by time alone. Each is made due separately, in the order of the timeline.
+    # The waits that end by time alone. Each of them is made due separately, in the order of the
+    # timeline.
 
     def _timer(self, path: RunPath, waits: Frame, due_ms: int) -> WaitingPlace:
         def fire(_: Over) -> None:
@@ -386,7 +391,8 @@ class _Machine:
             self._tick(self.state.with_frame(frame._replace(waiting=waiting)))
 
         left_ms = due_ms - self._timeline.now_ms
-        # Python does not sleep when the time is already reached, nor before a retried state.
+        # Python does not sleep when the time has already come, and it does not sleep before a state
+        # is tried again.
         if left_ms <= 0 or isinstance(waits.waiting, Delay):
             return WaitingPlace(path, fire, "silent", timeout_ms=max(left_ms, 0))
         arguments: JsonValue = {"seconds": left_ms / 1_000}

@@ -26,8 +26,8 @@ from holdfast.testing.timeline import Over, Timeline, Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017
 _MILLISECOND = timedelta(milliseconds=1)
-#: The value for the random number of a retry's jitter. The run in Python and the compiled run use
-#: the same value, so that their delays are equal.
+#: Replaces the random number for the jitter of a retry. The run in Python and the compiled run use
+#: the same number, so that their delays are equal.
 DRAWN = 0.5
 
 
@@ -45,7 +45,8 @@ def run_direct(
     token = harness.set(direct)
     root: _Execution
     try:
-        if stop_ms is not None:  # The stop comes before other events at the same time
+        # The stop comes first, so that it precedes other events at the same time.
+        if stop_ms is not None:
             timeline.begin(
                 WaitingPlace((), lambda _: direct.abort(root), "silent", timeout_ms=stop_ms)
             )
@@ -234,7 +235,7 @@ class _Direct:
     def sleep_until(self, moment: datetime, /) -> None:
         if moment.tzinfo is None:
             raise ValueError(f"sleep_until({moment}) has no time zone")
-        # Round as the engine does: drop parts of a millisecond.
+        # Drop parts of a millisecond, as the engine does.
         self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
 
     def send(self, name: str, data: object, /, *, key: str) -> None:
@@ -276,7 +277,8 @@ class _Direct:
     def _sleep_ms(self, duration_ms: int) -> None:
         line = current_line.get()
         if duration_ms <= 0:
-            # This sleep takes no time. But it is a Wait state, so a cancelled line ends here.
+            # This sleep takes no time. In the compiled workflow it is a Wait state all the same, so
+            # a cancelled line ends here.
             self.lines.require_open(line)
             return
         arguments: JsonValue = {"seconds": duration_ms / 1_000}

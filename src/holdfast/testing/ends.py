@@ -12,9 +12,9 @@ from holdfast.asl import error_names
 
 EndStatus: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]
 
-#: The error when a child execution was stopped, but not by its parent.
+#: The error of a child execution that was stopped by another than its parent.
 CHILD_ABORTED: Final = "Holdfast.Aborted"
-#: The Python errors of an expression. A state machine has one error name for all of them.
+#: The errors that Python raises in expressions. A state machine has one error name for all of them.
 _OF_EXPRESSIONS: Final = (LookupError, ArithmeticError, ValueError, TypeError, AttributeError)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final, TypeAlias
 
-#: A running `finally` body: the frame in which it runs, and its first and last line.
+#: A `finally` body that runs: the frame in which it runs, its first line and its last line.
 Final_: TypeAlias = tuple[int, int, int]
 
 _NOT_THE_AUTHORS: Final = (str(Path(__file__).parents[1]), contextlib.__file__)

@@ -25,9 +25,9 @@ from holdfast.api.throttling import retry_after
 from holdfast.core.arguments import argument_text
 from holdfast.testing.places import WaitingPlace
 
-#: The name of a limit, and the value of its key ("" without one).
+#: The name of a limit and the value of its key, which is "" for a limit without a key.
 _GateKey: TypeAlias = tuple[str, str]
-#: A part of a millisecond, by which a sum of intervals may be wrong.
+#: The part of a millisecond by which a sum of intervals may be wrong because of rounding.
 _ROUNDING_MS: Final = 1e-6
 
 
@@ -112,7 +112,8 @@ class LimitGates:
         for gate in self._gates_of(place):
             if place in gate.holders:
                 gate.holders.remove(place)
-            # This is also needed for a cancelled attempt that had its turn but has not begun.
+            # This is needed also for an attempt that was cancelled after its turn had come and
+            # before it began. Otherwise its turn would be lost.
             again += gate.next_of_queue()
         return again
 
@@ -138,7 +139,8 @@ class LimitGates:
         return [self._gate(declared, place) for declared in task.limits]
 
     def _gate(self, declared: Limit, place: WaitingPlace) -> _Gate:
-        # As in the engine, a change at run time does not change the key that the code declares.
+        # Use the key that the code declares, because a limit that the test replaces keeps it, as in
+        # the engine.
         key = "" if declared.key is None else argument_text(place.arguments, declared.key)
         limit = self._replaced.get(declared.name, declared)
         return self._gates.setdefault((declared.name, key), _Gate(limit))

@@ -15,7 +15,7 @@ from holdfast.testing.timeline import Over
 
 current_line: contextvars.ContextVar[ControlLine] = contextvars.ContextVar("line")
 
-#: Means the whole line of control, in place of the number of a block.
+#: Stands for the number of a block and means the whole line of control.
 WHOLE: Final = -1
 
 
@@ -66,8 +66,8 @@ class ControlLine:
     is_parked: bool = False
     result: Any = None
     error: Exception | None = None
-    #: What the line waits for: a place, a group of branches, or a child execution with the place of
-    #: its call.
+    #: The thing that the line waits for. It is a place, or a group of branches, or a child
+    #: execution and the place of its call.
     place: WaitingPlace | None = None
     over: Over | None = None
     group: Group | None = None

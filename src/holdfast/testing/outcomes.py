@@ -100,7 +100,7 @@ def outcome_of(outcome: Outcome, number: int) -> tuple[timedelta, Outcome]:
 
 
 def require_duration(duration: timedelta, where: str) -> timedelta:
-    # Tests are not always type-checked, and a number would have no unit.
+    # Refuse a number here, because tests are not always type-checked, and a number has no unit.
     if not isinstance(duration, timedelta) or duration < timedelta():
         raise ScriptError(f"{where} takes a duration from 0, as seconds(5), and not {duration!r}")
     return duration

@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.api.boundary import JsonValue
 
-#: The branches around a step, the outermost first, with the name of each child workflow that is
-#: entered.
+#: The branches around a step, the outermost first. A child workflow is in the path by its name.
 RunPath: TypeAlias = tuple[int | str, ...]
 CallKind: TypeAlias = Literal[
     "task",

@@ -56,7 +56,7 @@ from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import RunPath
 
 History: TypeAlias = Sequence[Mapping[str, Any]]
-#: A history, a line of an export, or the path of a file with one of them.
+#: A history, a line of an export, or the path of a file that contains one of them.
 Recorded: TypeAlias = History | Mapping[str, Any] | str | Path
 
 #: The fields of an event's details that a history shows as JSON text.
@@ -132,7 +132,7 @@ def _value(name: str, value: Any) -> Any:
     return json.loads(value) if name in _TEXTS and isinstance(value, str) else value
 
 
-# -- what is open ----------------------------------------------------------------------------------
+# -- open waits ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,8 @@ def _call(frame: Frame) -> _Call | None:
         case Awaiting(kind="ask") as waiting:
             return _Call("ask", waiting.text("title"), waiting.arguments, 1, frame.position)
         case Awaiting() as waiting:
-            # A called workflow has two forms of wait: before and after its start.
+            # A called workflow is an `Attempt` before its start and an `Awaiting` after it. Both
+            # must give the same call, so take kind and name from the target here, too.
             kind, _, name = (waiting.target or f"{waiting.kind}:").rpartition(":")
             return _Call(kind, name, waiting.arguments, waiting.attempt, frame.position)
         case Timer(_, due_ms):
@@ -270,7 +271,7 @@ class _Replay:
             token=lambda entry, attempt: f"token {entry}.{attempt}",
         )
 
-    # -- what came from outside --------------------------------------------------------------------
+    # -- facts from outside ------------------------------------------------------------------------
 
     def _is_from_outside(self, event: Event) -> bool:
         """Return True for an event that the core cannot compute from its state."""
@@ -280,8 +281,9 @@ class _Replay:
         if event.type == "WaitStateExited":
             return isinstance(waiting, Timer)
         if event.type == "StepSkipped" and isinstance(waiting, Attempt) and waiting.kind == "pure":
-            # Today's execution has the function's result already. The skip would be applied to the
-            # step after it. A result of the operator that differs shows at the next call.
+            # Pass over this skip. Today's execution computes pure functions itself and has gone on,
+            # so the skip would be applied to the next step. If the operator gave another result, it
+            # shows at the next call.
             return False
         if event.type in _DEADLINES:
             return self._is_deadline_open(event)
@@ -461,15 +463,16 @@ def _ended(state: Execution) -> str:
     return f"the end: {state.status} {state.error or ''}".rstrip()
 
 
-#: The events with results of calls. Results of pure functions do not come from outside.
+#: The events that have the results of calls. Those of pure functions do not come from outside,
+#: because the core computes them.
 _RESULTS: Final = frozenset({"TaskSucceeded", "TaskFailed", "TaskTimedOut", "TaskSubmitted"})
-#: Other events that come from outside. Before each of them both executions must wait for the same
-#: things.
+#: The other events that come from outside. Before each of them the recorded execution and today's
+#: execution must wait for the same things.
 _OUTSIDE: Final = frozenset(
     {"ExecutionStarted", "ExecutionTimedOut", "ExecutionAborted", "ExecutionRedriven"}
     | {"Stopping", "StepSkipped", "ContinuedAsNew"}
 )
-#: The events of a deadline of a block.
+#: The events of a block whose time limit has passed.
 _DEADLINES: Final = frozenset({"DeadlinePassed", "Cancelled"})
 
 

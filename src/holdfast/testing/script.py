@@ -95,10 +95,10 @@ class Script:
     started_ms: int
     workflow: str
     draw: Callable[[WaitingPlace, int], Outcome] | None = None
-    #: Limits that replace those which tasks declare with the same names.
+    #: These limits replace the limits with the same names that tasks declare.
     limits: Sequence[Limit] = ()
-    #: The tasks and events of the direct run, by name. The compiled run, which has only names,
-    #: looks them up.
+    #: The tasks and events of the direct run, by name. The compiled run looks them up here, because
+    #: it has only their names.
     tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
     workflows: dict[str, Workflow[..., Any]] = field(default_factory=dict)
     is_replay: bool = False
@@ -299,7 +299,8 @@ def _made(error: type[BaseException]) -> BaseException:
 def _require_callable_with(
     function: Callable[..., Any], place: WaitingPlace, values: Mapping[str, Any]
 ) -> None:
-    with contextlib.suppress(ValueError):  # A function written in C may have no signature
+    # A function that is written in C may have no signature. It is then called without this check.
+    with contextlib.suppress(ValueError):
         try:
             inspect.signature(function).bind(**values)
         except TypeError as error:

@@ -12,7 +12,7 @@ from holdfast.api.sealing import LocalVault, Seals
 
 SEALS: Final = Seals(LocalVault(), "test")
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
-#: The text that pydantic writes for a secret that is not empty.
+#: The text that pydantic writes in place of a secret that is not empty.
 _STARS: Final = "**********"
 
 

@@ -15,9 +15,10 @@ from uuid import UUID
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-#: Letters in which encodings, cases and escapes differ; `{%` begins an expression in ASL.
+#: Letters for which encodings, cases and escapes differ. `{%` begins an expression in ASL.
 _LETTERS: Final = "ab09 _-.,:{%}\"'\\/$äßÉ✓😀"
-#: The product of two such numbers is still exact as a JSON number.
+#: The greatest number that is drawn. The product of two such numbers is still exact as a JSON
+#: number.
 _INTEGER_MAX: Final = 100_000
 _ITEMS_MAX: Final = 3
 

@@ -22,7 +22,7 @@ from holdfast.testing.places import CallKind, RunPath, WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer, Sent
 from holdfast.testing.sets import takes_sets
 
-#: A run fails after this many calls, because its script probably never ends.
+#: A run fails after this many calls, because a script with so many probably never ends.
 CALLS_MAX: Final = 10_000
 
 
@@ -36,13 +36,14 @@ class Call:
 
     kind: CallKind
     name: str
-    #: JSON. The type is Any, so that a test can read it without casts.
+    #: The arguments as JSON. The type is Any, so that a test can read them without casts.
     arguments: Any
     at: float
     path: str = ""
     attempt: int = 1
     timeout: float | None = None
-    #: The arguments hold sets, whose order means nothing.
+    #: True when the arguments contain sets. The order of their items has no meaning, so a
+    #: comparison ignores it.
     has_sets: bool = field(default=False, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -96,7 +97,7 @@ class Timeline:
         self._attempts: Counter[str] = Counter()
         self._waits: list[WaitingPlace] = []
         self._arrived: list[int] = []
-        #: The events and answers that the test sends, followed by those of the workflow itself.
+        #: The events and answers that the test sends, and after them those that the workflow sends.
         self._sent = [*script.sent]
         self._limits = LimitGates(script.limits)
         for number, sent in enumerate(script.sent):
@@ -191,7 +192,8 @@ class Timeline:
                 assert place.timeout_ms is not None
                 self._push(self.now_ms + place.timeout_ms, _Entry(place))
             case "workflow":
-                pass  # `finish` reports the end of the child
+                # `finish` reports the end of the child.
+                pass
             case "task" | "pure":
                 number = self._count(place)
                 self._answer(place, self.script.task_answer(place, number))

@@ -40,11 +40,12 @@ class Run(Generic[R]):
     calls: list[Call]
     ended: timedelta
     result: Any
-    #: When an expression fails, the compiled run has one error name where Python has several.
+    #: The error name of the compiled run. It differs from that of Python when an expression fails,
+    #: because a state machine has one name for all such errors.
     compiled_error: str | None
-    #: Scripted outcomes and sent events that the run did not use.
+    #: The scripted outcomes and the sent events that the run did not use.
     unused: list[str]
-    #: The search attributes at the end, as JSON, by name.
+    #: The search attributes at the end of the run, as JSON and by name.
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -174,7 +175,7 @@ class World:
         try:
             direct = run_direct(workflow, normal, script, stop_ms)
         except ScriptError as error:
-            # The mistake is in the test, so the frames of the kit would not help.
+            # The mistake is in the test, so the frames of the test kit would not help the author.
             raise error.with_traceback(None) from None
         script.is_replay = True
         compiled = run_compiled(workflow, normal, script, stop_ms)
@@ -186,7 +187,8 @@ class World:
         assert direct.end is not None
         ended = timedelta(milliseconds=direct.ended_ms - self._started_ms)
         assert compiled.end is not None
-        # Hide secrets as reports do, because a test cannot know the encrypted form of a secret.
+        # Hide secrets, as reports do. A test cannot know the encrypted form of a secret, so it
+        # could not compare it.
         end = replace(direct.end, output=hidden(direct.end.output))
         calls = [replace(call, arguments=hidden(call.arguments)) for call in direct.calls]
         return Run(

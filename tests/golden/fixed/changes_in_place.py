@@ -27,6 +27,8 @@ def sets(order: Order, names: list[str], known: set[str], n: int) -> int:
     same = seen == set(names)
     one = sorted(seen)[0]
     seen.remove(one)
+    seen.discard(names[0])
+    b = names in [names, sorted(seen)]
     return len(seen)
 
 

@@ -86,3 +86,12 @@ def with_a_wrong_type(key: str) -> int:
     with receive("ask", Question, key=key) as request:
         request.reply(1)
     return 1
+
+
+@workflow
+def kept(key: str) -> list[int]:
+    seen: list[int] = []
+    with receive("ask", int, key=key) as request:
+        seen.append(request.data)
+        request.reply(1)
+    return seen

@@ -21,8 +21,9 @@ CHARACTERS_PER_ITEM: Final = 64
 ITEMS_PER_CALL: Final = 4  # the cost of one call of a built-in function by a closure
 _COMPARED_PER_ITEM: Final = 512  # comparing this many characters of two equal texts costs one item
 _TRIED_PER_ITEM: Final = 2_048  # this many comparisons in a search of text cost one item
-# In a longer text, CPython searches for a longer part with its two-way search, whose time is
-# linear.
+# In a text longer than the first number, CPython searches for a part longer than the second one in
+# linear time (its two-way search). Otherwise it may compare the part at every place, and the search
+# costs more.
 _SEARCHED_BY_PLACES_MAX: Final = 2_500
 _PART_MAX: Final = 100
 _ITEMS_PER_PAIR: Final = 3  # the cost of comparing two values in lists or objects

@@ -243,7 +243,7 @@ def _fields(state: StateJson, where: str, language: Language) -> StateFields:
     return PathFields(state)
 
 
-# -- the types without states within ---------------------------------------------------------------
+# -- states without inner states -------------------------------------------------------------------
 
 
 def _wait(name: str, state: StateJson, read: StateFields) -> WaitState:

@@ -19,13 +19,13 @@ _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
 # The kinds of nodes that read the context (`$`).
 _CONTEXT_KINDS: Final = frozenset({"wildcard", "descendant", "parent"})
-# The attributes that contain other nodes. In these, the inner nodes have the same context as the
-# node.
+# The attributes that contain inner nodes with the same context as the node itself.
 _SAME: Final = (
     *("steps", "lhs", "rhs", "lhs_object", "rhs_object", "expr", "expression", "expressions"),
     *("procedure", "arguments", "body", "condition", "then", "_else", "next_function"),
 )
-# In these, the inner nodes have each value of the node as their context, one after the other.
+# The attributes whose inner nodes have each value of the node as their context, one after the
+# other.
 _EACH: Final = (
     *("predicate", "stages", "group", "terms", "rhs_terms", "pattern", "update", "delete"),
 )

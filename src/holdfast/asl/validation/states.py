@@ -149,7 +149,7 @@ _TASK: Final = ObjectShape(
 )
 
 
-# -- the machines within ---------------------------------------------------------------------------
+# -- inner machines --------------------------------------------------------------------------------
 
 
 def _branch(scope: RuleScope, value: Any, location: str) -> None:

@@ -17,6 +17,8 @@ from holdfast.compiler.expressions.sets import is_hashable, members
 from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
+    SetOf,
+    Type,
     describe,
     element_of,
     is_refused,
@@ -143,9 +145,14 @@ def _comparand(
     if not isinstance(operator, ast.In | ast.NotIn):
         return expressions.lower(node)
     found = members(expressions, node)
-    if found is None:
-        return expressions.gone_through(node)
-    for type_ in (left.type, element_of(found.type) or NEVER):
+    put_in: list[Type] = []
+    if found is not None:
+        put_in = [left.type, element_of(found.type) or NEVER]
+    else:
+        found = expressions.gone_through(node)
+        if isinstance(found.type, SetOf):
+            put_in = [left.type]
+    for type_ in put_in:
         if not is_hashable(type_):
             message = f"a value of type {describe(type_)} cannot be in a set"
             return expressions.unit.refused(node, "HF048", message, "x in [a, b]")

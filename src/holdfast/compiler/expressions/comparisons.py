@@ -54,7 +54,7 @@ from holdfast.compiler.types.types import (
     members_of,
 )
 
-#: `<` and the like, and the two comparisons without an order.
+#: The operators that compare in an order, and `==` and `!=`.
 _SYMBOLS: Final = MappingProxyType({**SYMBOLS, ast.Eq: "==", ast.NotEq: "!="})
 
 

@@ -62,6 +62,7 @@ from holdfast.compiler.types.types import (
     EnumOf,
     ErrorOf,
     ModelOf,
+    RequestOf,
     TupleOf,
     Union,
     describe,
@@ -105,7 +106,7 @@ class Expressions:
             case ast.Constant(value=constant):
                 return self._constant(node, constant)
             case ast.Name(id=name) if self.scope.is_local(name):
-                return self._local(node, name)
+                return self._value(node, name)
             case ast.Name() | ast.Attribute() if self.is_outside(node):
                 return self._outside(node)
             case ast.Attribute():
@@ -220,6 +221,13 @@ class Expressions:
             case _:
                 return self.unsupported(node)
 
+    def _value(self, node: ast.Name, name: str) -> TypedQuery:
+        found = self._local(node, name)
+        if not isinstance(found.type, RequestOf):
+            return found
+        message = "a request is no value: only its parts can be kept and passed on"
+        return self.unit.refused(node, "HF191", message, f"{name}.data")
+
     def _local(self, node: ast.Name, name: str) -> TypedQuery:
         entry = self.environment.entries.get(name)
         if entry is not None and not isinstance(entry, Held):
@@ -255,8 +263,14 @@ class Expressions:
             )
         return from_outside(self.unit, node, found)
 
+    def _owner(self, node: ast.expr) -> TypedQuery:
+        """Lower the value whose field is read."""
+        if isinstance(node, ast.Name) and self.scope.is_local(node.id):
+            return self._local(node, node.id)
+        return self.lower(node)
+
     def _attribute(self, node: ast.Attribute) -> TypedQuery:
-        base = self.lower(node.value)
+        base = self._owner(node.value)
         if is_refused(base.type):
             return REFUSED_EXPRESSION
         facts = self.environment.facts

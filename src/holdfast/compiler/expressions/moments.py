@@ -30,7 +30,8 @@ Combined = tuple[QueryTree, Type, frozenset[str]]
 
 _DAY_SECONDS: Final = 86_400
 _DAY_MS: Final = 86_400_000
-#: 0001-01-01 and 10000-01-01, in milliseconds since 1970: Python's dates are in between.
+#: The milliseconds from 1970 to 0001-01-01 and to 10000-01-01. Every date of Python lies between
+#: them.
 _FIRST_MS: Final = -62_135_596_800_000
 _END_MS: Final = 253_402_300_800_000
 _DAYS_BEFORE_1970: Final = 719_162
@@ -40,7 +41,7 @@ _CLOCK_SIZE: Final = 19
 _FRACTION_SIZE: Final = 7
 _OUT_OF_RANGE: Final = "OverflowError: date value out of range"
 _MIXED: Final = "TypeError: can't compare offset-naive and offset-aware datetimes"
-#: The first character and the length of each part of the text.
+#: For each part of the text of a time, the position of its first character and its length.
 _PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
         "year": (0, 4),
@@ -70,7 +71,9 @@ def combined_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> Combin
 
 def _moved(symbol: str, start: TypedQuery, seconds: QueryTree) -> Combined:
     def build(text: QueryTree) -> QueryTree:
-        if start.type == DATE:  # Python ignores the part of the duration that is no whole day.
+        # For a date Python ignores the part of the duration that is not a whole day, so use only
+        # the whole days.
+        if start.type == DATE:
             step = Binary("*", _whole_days(seconds), Constant(_DAY_MS))
             return _written(Binary(symbol, _millis(text), step), _DATE_PICTURE)
         clock = Binary("&", _part(text, 0, _CLOCK_SIZE), Constant("Z"))
@@ -121,7 +124,8 @@ def _sortable(text: QueryTree) -> QueryTree:
     offset = _part(text, _after_fraction(text))
     zone = Conditional(Binary("=", offset, Constant("")), Constant("Z"), offset)
     clock = Binary("&", _part(text, 0, _CLOCK_SIZE), zone)
-    # An offset may lead to the day before 0001-01-01: the number stays positive.
+    # Count from one day earlier. The offset of a time on 0001-01-01 may lead to the day before it,
+    # and the number must not be negative, because its text is compared.
     since = Binary("-", _millis(clock), Constant(_FIRST_MS - _DAY_MS))
     seconds = FunctionCall("string", (FunctionCall("floor", (_divided(since, 1_000),)),))
     digits = FunctionCall("pad", (seconds, Constant(-12), Constant("0")))

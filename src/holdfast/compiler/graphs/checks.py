@@ -27,7 +27,7 @@ from holdfast.compiler.expressions.outside import INTEGER_MAX
 from holdfast.compiler.graphs.inputs import Use, inputs_of
 from holdfast.compiler.graphs.places import DocumentPath, refuse, spot_of
 from holdfast.compiler.graphs.plan import arrange, find_cycles, singles_of
-from holdfast.compiler.graphs.services import service_problems
+from holdfast.compiler.graphs.services import secret_problems, service_problems
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.task_arguments import can_fit
@@ -46,7 +46,8 @@ from holdfast.errors import nearest
 from holdfast.limits import NAME_CHARACTERS_MAX
 
 _ID: Final = re.compile(rf"[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
-#: No request may name a workflow "." or "..", and names that begin with "holdfast." are Holdfast's.
+#: Names that no graph may have. A request cannot name a workflow "." or "..", and names that begin
+#: with "holdfast." belong to Holdfast.
 _RESERVED: Final = re.compile(r"\.\.?\Z|holdfast\.")
 _ID_EXPECTED: Final = f"1 to {NAME_CHARACTERS_MAX} of A-Z a-z 0-9 _ . -"
 
@@ -59,6 +60,7 @@ def check_dag(graph: GraphModel) -> None:
         for step in (*graph.steps, *graph.compensations):
             if step.task.is_service:
                 refused += [*service_problems(step), *_references(graph, step)]
+                refused += secret_problems(graph, step)
             else:
                 refused += _arguments(graph, step, sources_of(step))
         refused += _inputs(graph)

@@ -161,9 +161,12 @@ class _Reading:
         if task is None and name:
             known = ", ".join(sorted({*self.tasks, *self.kinds})) or "none"
             message = f'"{name}" is none of the tasks: {known}'
+            meant = nearest(name, self.tasks)
             if field == '"type"':
-                message += f"; nor a kind of step: {', '.join((*NAMED_BY_ID, HUMAN_APPROVAL))}"
-            meant = nearest(name, self.tasks) or next(iter(self.tasks), "extract")
+                built_in = (*NAMED_BY_ID, HUMAN_APPROVAL)
+                message += f"; nor a kind of step: {', '.join(built_in)}"
+                meant = nearest(name, (*self.tasks, *self.kinds, *built_in))
+            meant = meant or next(iter(self.tasks), "extract")
             self.refuse(path, "HF056", message, f'{field}: "{meant}"')
         return task
 

@@ -9,10 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from holdfast import service_models
-from holdfast.api.graph_model import FromInput, FromStep, Step
+from holdfast.api.graph_model import FromInput, FromStep, GraphModel, Step, references_in
 from holdfast.api.services import HTTP_FIELDS, AwsCall, HttpCall, ServiceCall, service_of
 from holdfast.compiler.diagnostics import Diagnostic
+from holdfast.compiler.graphs.inputs import inputs_of
 from holdfast.compiler.graphs.places import DocumentPath, refuse
+from holdfast.compiler.signatures import signature_of
+from holdfast.compiler.types.annotations import from_annotation
+from holdfast.compiler.types.models import secret_in
+from holdfast.compiler.types.types import UNKNOWN, Type
 from holdfast.errors import nearest
 from holdfast.service_models import Parameter, ParameterKind, UnknownName
 
@@ -29,6 +34,8 @@ _JSON_KINDS: Final[Mapping[ParameterKind, tuple[type, ...]]] = {
     "list": (list,),
 }
 _NAMES_SHOWN_MAX: Final = 8
+#: The fields of an HTTP request, as a document names them.
+_WRITTEN: Final = {field: name for name, field in HTTP_FIELDS.items()}
 
 
 def service_named(name: str) -> ServiceCall | None:
@@ -68,6 +75,35 @@ def service_problems(step: Step) -> Iterator[Diagnostic]:
         yield refuse(step, ("service",), code, message, f'"service": "{right}"')
         return
     yield from _names(step, ("arguments",), f"{call.name}()", action.request, step.arguments)
+
+
+def secret_problems(graph: GraphModel, step: Step) -> Iterator[Diagnostic]:
+    """Refuse the results of steps and the fields of the input that are secrets, or contain one.
+    The service would get the sealed value, which only a task can open.
+    """
+    for field, tree in step.arguments.items():
+        name = _WRITTEN.get(field, field) if isinstance(step.task, HttpCall) else field
+        for source in references_in(tree):
+            if secret_in(_type_of(graph, source)):
+                what = source.id if isinstance(source, FromStep) else source.field
+                message = f"`{what}` in `{name}` of {step.task.name}() is a secret"
+                yield refuse(step, ("arguments", name), "HF184", message, _help_for(step))
+
+
+def _help_for(step: Step) -> str:
+    if isinstance(step.task, HttpCall):
+        return '"connection": "arn:…", an EventBridge connection, keeps the secret'
+    return "call the service in a task, which gets the secret opened"
+
+
+def _type_of(graph: GraphModel, source: FromStep | FromInput) -> Type:
+    match source:
+        case FromStep(id_) if id_ in graph.ids:
+            return signature_of(graph.steps[graph.ids[id_]].task.function).result
+        case FromInput(field) if field in (inputs := inputs_of(graph)):
+            return from_annotation(inputs[field].annotation)
+        case _:
+            return UNKNOWN
 
 
 def _names(

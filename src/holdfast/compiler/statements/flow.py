@@ -74,7 +74,8 @@ class Flow:
     #: How many of `protections` are blocks of a request (`receive`), in which an error only rejects
     #: the request.
     receives: int = 0
-    #: Names of the lists over which loops around this point iterate.
+    #: The names of the lists over which the loops around this point iterate. Such a list must not
+    #: be changed there.
     iterated: list[str] = field(default_factory=list)
     returned: list[Type] = field(default_factory=list)
 

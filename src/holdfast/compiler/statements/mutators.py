@@ -32,7 +32,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.removals import (
     without_first,
 )
-from holdfast.compiler.expressions.sets import without_order
+from holdfast.compiler.expressions.sets import is_hashable, without_order
 from holdfast.compiler.statements.aliases import CHANGES
 from holdfast.compiler.statements.changes import changeable, give
 from holdfast.compiler.types.types import (
@@ -232,7 +232,7 @@ def _discard(statements: Statements, call: ast.Call, current: TypedQuery) -> Typ
     if values is None:
         return None
     element = current.type.element
-    if not are_comparable(values[0].type, element):
+    if not are_comparable(values[0].type, element) or not is_hashable(values[0].type):
         _refused_member(statements, call, join(element, values[0].type))
         return None
     query = hold(

@@ -28,9 +28,9 @@ from holdfast.compiler.ir import ErrorHandler, Failures, Reply, StepStatement, T
 from holdfast.compiler.statements.flow import Meeting
 from holdfast.compiler.steps.hoisting import hoist_inside
 from holdfast.compiler.steps.step_arguments import StepRefused
-from holdfast.compiler.steps.waits import REQUEST_FIELDS, lower_reply
+from holdfast.compiler.steps.waits import lower_reply
 from holdfast.compiler.types.failures import names_of
-from holdfast.compiler.types.types import NONE, REFUSED, TupleOf, is_refused
+from holdfast.compiler.types.types import NONE, REFUSED, RequestOf, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -96,8 +96,7 @@ def is_request(entry: object) -> bool:
     """Return True for the name of a request, also one whose `receive` was refused."""
     if not isinstance(entry, Held):
         return False
-    type_ = entry.type
-    return is_refused(type_) or (isinstance(type_, TupleOf) and type_.names == REQUEST_FIELDS)
+    return is_refused(entry.type) or isinstance(entry.type, RequestOf)
 
 
 def lower_request_reply(statements: Statements, node: ast.Expr, call: ast.Call) -> None:

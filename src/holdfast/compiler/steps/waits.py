@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from holdfast.api.payloads import can_be_named, union_of
 from holdfast.asl.program import AttributeKind
@@ -48,12 +48,18 @@ from holdfast.compiler.steps.step_arguments import (
     require_value,
 )
 from holdfast.compiler.types.annotations import from_annotation
-from holdfast.compiler.types.types import DATETIME, NONE, STR, TupleOf, Type, describe, may_be_none
+from holdfast.compiler.types.types import (
+    DATETIME,
+    NONE,
+    STR,
+    RequestOf,
+    Type,
+    describe,
+    may_be_none,
+)
 from holdfast.limits import QUESTION_REMINDERS_MAX, REQUEST_SUFFIX
 
 Arguments = dict[str, Any]
-#: The two fields of a request. Its JSON is an array with their values in this order.
-REQUEST_FIELDS: Final = ("id", "data")
 
 
 def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
@@ -137,7 +143,7 @@ def lower_receive(
     action, type_ = lower_wait_for_event(expressions, node, found)
     assert isinstance(action, WaitForEvent)
     asked = replace(action, event=action.event + REQUEST_SUFFIX)
-    return asked, TupleOf((STR, type_), REQUEST_FIELDS)
+    return asked, RequestOf((STR, type_), ("id", "data"))
 
 
 def lower_reply(expressions: Expressions, request: str, id_: QueryTree, node: ast.expr) -> Action:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -97,7 +97,8 @@ class TypedDictOf(DictOf):
 
     @property
     def required(self) -> tuple[str, ...]:
-        # Under `from __future__ import annotations` Python itself does not see `NotRequired`.
+        # Read the annotations again. With `from __future__ import annotations` Python itself does
+        # not notice `NotRequired`.
         hints = typing.get_type_hints(self.cls, include_extras=True)
         return tuple(name for name in self.fields() if _is_required(self.cls, name, hints[name]))
 
@@ -116,6 +117,13 @@ class TupleOf:
 
     elements: tuple[Type, ...]
     names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOf(TupleOf):
+    """The request of `with receive(…) as request:`. Its JSON is an array of its id and of the data
+    that the caller has sent. Only these parts are values.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +385,8 @@ def bounded(type_: Type, depth: int = 0) -> Type:
         case DictOf(value):
             return DictOf(bounded(value, depth + 1))
         case TupleOf(elements):
-            return TupleOf(tuple(bounded(element, depth + 1) for element in elements))
+            parts = tuple(bounded(element, depth + 1) for element in elements)
+            return replace(type_, elements=parts)  # a NamedTuple keeps its names
         case Union(members):
             return join_all(bounded(member, depth) for member in members)
         case _:

@@ -15,8 +15,8 @@ from holdfast.errors import RequestError
 from holdfast.local.sqlite.database import APPLICATION_ID
 
 #: Copy all pages in one step. SQLite restarts a backup when a process writes between two steps, so
-#: a backup in steps would never end during a busy `serve`. In WAL mode readers do not block
-#: writers.
+#: a backup in several steps would never end during a busy `serve`. In WAL mode the long read does
+#: not block the writers.
 PAGES: Final = -1
 
 
@@ -31,7 +31,8 @@ def back_up(source: Path, target: Path) -> int:
     try:
         _copy(source, target)
     except BaseException as error:
-        # An incomplete copy must not look like a complete one, not even after Ctrl-C
+        # Remove an incomplete copy, also after Ctrl-C, because it must not look like a complete
+        # one.
         target.unlink()
         if not isinstance(error, sqlite3.Error):
             raise
@@ -41,7 +42,7 @@ def back_up(source: Path, target: Path) -> int:
 
 
 def _copy(source: Path, target: Path) -> None:
-    # Mode "rw": SQLite must not create a missing file.
+    # Open the file with the mode "rw", so that SQLite does not create a missing file.
     original = sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True)
     copy = sqlite3.connect(target)
     try:

@@ -165,7 +165,7 @@ class SqliteCloud:
             self._fault = fault.message
             _logger.error("error[%s]: %s", fault.code, fault.message)
 
-    # -- the keeper --------------------------------------------------------------------------------
+    # -- the background thread ---------------------------------------------------------------------
 
     def _keep(self) -> None:
         last = 0.0

@@ -37,16 +37,17 @@ from holdfast.runtime.effects import Doubt
 from holdfast.runtime.storage.items import refused
 
 Result = TypeVar("Result")
-#: A function that runs inside a transaction. If it raises ServiceFault, it does so before its first
-#: write.
+#: A function that runs inside a transaction. It may raise ServiceFault only before its first write,
+#: because other changes share the transaction, which is then committed.
 Work: TypeAlias = Callable[[sqlite3.Connection], Result]
 
-#: The application id "Hold" in the file's header says that the file belongs to Holdfast.
+#: The application id "Hold" in the header of the file. It says that the file belongs to Holdfast.
 APPLICATION_ID: Final = 0x486F6C64
 SCHEMA_VERSION: Final = 1
-#: Another process may hold the write lock while it writes a large log into the file (a checkpoint).
+#: How long a write waits for the lock. Another process may hold it while it copies a large log into
+#: the file (a checkpoint).
 BUSY_SECONDS: Final = 10
-#: After a checkpoint SQLite's log file is cut to this size.
+#: SQLite's log file is cut to this size after a checkpoint.
 LOG_BYTES_KEPT: Final = 64_000_000
 
 _SCHEMA: Final = """
@@ -98,8 +99,8 @@ class Database:
             if not change.is_done:
                 self._commit_listed()
             if not change.is_done:
-                # Another thread took the change from the list and was interrupted before it ran the
-                # change.
+                # Another thread took this change from the list and was interrupted before it ran
+                # the change.
                 change.fail(self.path, _interrupted(), is_committing=False)
         return change.outcome()
 
@@ -152,15 +153,17 @@ class Database:
             for change in changes:
                 change.fail(self.path, error, is_committing=is_committing)
         except BaseException:
-            # For example Ctrl-C. The next change must not run in this transaction, and the threads
-            # of these changes must not count them as stored.
+            # The thread was interrupted, for example by Ctrl-C. Roll back, so that the next change
+            # does not run in this transaction. Mark these changes as failed, so that no thread
+            # counts its change as stored.
             self._roll_back()
             for change in changes:
                 change.fail(self.path, _interrupted(), is_committing=is_committing)
             raise
 
     def _roll_back(self) -> None:
-        # After some errors SQLite has already ended the transaction.
+        # After some errors SQLite has ended the transaction itself, and a second rollback would
+        # fail.
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
 
@@ -203,8 +206,8 @@ def _interrupted() -> sqlite3.Error:
     return error
 
 
-#: With these errors the commit is certainly not stored: its last page, which makes it valid, was
-#: not written to the log.
+#: With one of these errors the commit is certainly not stored. SQLite did not write the last page,
+#: which makes the commit valid, to its log.
 _NOT_STORED: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY})
 
 
@@ -277,8 +280,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
     elif version != SCHEMA_VERSION:
         raise _WrongFileError(f"it has version {version}; this code knows {SCHEMA_VERSION}")
     connection.execute("COMMIT")
-    # Write once, so that an error of a file that cannot be written is found at the start, and not
-    # at the first request.
+    # Write once now. If the file cannot be written, the command fails at its start and not at the
+    # first request.
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("INSERT OR REPLACE INTO settings VALUES ('opened', x'')")
     connection.execute("COMMIT")

@@ -45,7 +45,7 @@ from holdfast.runtime.effects import (
     Update,
 )
 
-#: A queue has the same name in events and in the file.
+#: The names of the resources in the file. They are the same as those in events.
 NAMES: Final = ResourceNames(
     executions_table=resources.EXECUTIONS.name,
     mail_table=resources.MAIL.name,
@@ -126,7 +126,8 @@ class SqlitePorts:
     def extend_visibility(
         self, queue: QueueName, receipt_handles: Iterable[str], seconds: int
     ) -> None:
-        del queue  # The receipt already says which message it belongs to
+        # The receipt already names the message, and so its queue.
+        del queue
         self._queues.extend_visibility(receipt_handles, seconds)
 
     def receive_dead_letters(self, queue: QueueName) -> list[DeadLetter]:

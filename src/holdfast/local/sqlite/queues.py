@@ -49,7 +49,8 @@ _RULES: Final[dict[str, _Rules]] = {
         queue.name: _Rules(queue.visibility_seconds, queue.receives_max)
         for queue in resources.QUEUES
     },
-    # A dead letter that was received stays hidden as long as a work message of a living worker.
+    # A dead letter that was received stays hidden for as long as a work message that a worker
+    # processes.
     **{f"{queue.name}-dlq": _Rules(limits.VISIBILITY_SECONDS) for queue in resources.QUEUES},
     EVENTS: _Rules(EVENTS_VISIBILITY_SECONDS, 1 + resources.EVENT_RETRY_ATTEMPTS_MAX),
     f"{EVENTS}-dlq": _Rules(EVENTS_VISIBILITY_SECONDS),

@@ -9,7 +9,7 @@ from holdfast import limits
 from holdfast.local.sqlite.database import Database
 from holdfast.runtime.storage import tables
 
-#: Rows per transaction, so that the removal of thousands does not delay the changes of workers.
+#: The most rows of one transaction. More rows would delay the changes of workers.
 ROWS_MAX: Final = 200
 _DAY_MS: Final = 86_400_000
 
@@ -43,7 +43,8 @@ def _remove(
     )
     found = f"SELECT 1 FROM {table} WHERE {column} < ? LIMIT 1"
     removed = 0
-    # Read before the delete: most rounds find nothing, and a read needs no lock and no commit.
+    # Read before the delete. Most rounds find nothing, and a read needs neither a lock nor a
+    # commit.
     while not is_stopping() and database.read(
         lambda reader: reader.execute(found, (before,)).fetchone()
     ):

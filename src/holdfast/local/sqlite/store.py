@@ -79,7 +79,7 @@ class SqliteStore:
         return self._database.read(found)
 
     def query_list(self, effect: QueryList) -> ListPage:
-        # Read one row more than needed: it shows whether the partition has more rows.
+        # Read one row more than needed. It shows whether the partition has more rows.
         size = LIST_READ_MAX if effect.where else effect.limit
         partition, sort = list_keys(effect.table)
         rows = self._rows(

@@ -78,6 +78,9 @@ class Front:
     def register(self, tenant: str, text: str) -> JsonResult:
         return graphs.register(self.known, tenant, text)
 
+    def remove_workflow(self, tenant: str, name: str) -> JsonResult:
+        return graphs.remove(self.known, tenant, name)
+
     def list_workflows(self, tenant: str) -> JsonResult:
         return graphs.workflows(self.known, tenant)
 
@@ -131,7 +134,7 @@ class Front:
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
         # Imported here because most requests need none of these modules, which read whole
-        # definitions: each module that is imported makes the start of a Lambda function slower.
+        # definitions. Each module that is imported makes the start of a Lambda function slower.
         from holdfast.runtime.commands import migrate  # noqa: PLC0415
 
         return migrate.migrate(self.known, tenant, identifier, request, chance)

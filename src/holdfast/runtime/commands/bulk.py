@@ -170,7 +170,7 @@ def _target(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> Generator[E
     ones. Raises RequestError HF204, HF501.
     """
     # Imported here because most bulk operations need none of these modules, which read whole
-    # definitions: each module that is imported makes the start of a Lambda function slower.
+    # definitions. Each module that is imported makes the start of a Lambda function slower.
     from holdfast.runtime.commands.migrate import LATEST  # noqa: PLC0415
 
     to = asked["fields"].get("to", LATEST)

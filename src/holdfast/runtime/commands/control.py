@@ -29,4 +29,9 @@ def send_control(tenant: str, run: str, control_id: str, now_ms: int, fields: It
     once.
     """
     yield PutIfAbsent(tables.MAIL, inbox.control_item(tenant, run, control_id, now_ms, fields))
+    yield from wake_for_control(tenant, run, control_id)
+
+
+def wake_for_control(tenant: str, run: str, control_id: str) -> NoResult:
+    """Wake the execution for a control message that is stored."""
     yield Send((Message(messages.wake_mail(tenant, run, keys.control(control_id))),))

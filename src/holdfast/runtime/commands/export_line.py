@@ -12,8 +12,8 @@ _FIELDS: Final = (
     *("execution", "name", "workflow", "definition", "status", "started", "stopped"),
     *("error", "cause", "parent"),
 )
-#: The fields that hold JSON as a text: a table for Athena needs a form that is the same for all
-#: workflows.
+#: The fields that are written as a text of JSON. A table for Athena needs the same type for a field
+#: of all workflows, and these values may have any type.
 _TEXTS: Final = ("input", "output")
 
 

@@ -21,7 +21,8 @@ from holdfast.runtime.storage import graphs, keys
 from holdfast.runtime.storage.definitions import Definition, compressed_of
 from holdfast.runtime.storage.graphs import StoredGraph
 
-#: An answer has two such parts, and Lambda limits it to 6 MB.
+#: The greatest size of a document, and of a picture. An answer may have both, and Lambda limits an
+#: answer to 6 MB.
 _PART_BYTES_MAX: Final = PAGE_BYTES_MAX // 2
 
 
@@ -39,7 +40,8 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
 
     Raises RequestError HF440 for a refused document, HF441 to HF443.
     """
-    # Refuse a document of megabytes before it is compiled, which takes seconds for each.
+    # Check the size before the compilation. A document of several megabytes would take seconds to
+    # compile, only to be refused.
     _require_size(len(graphs.compressed(text)))
     name, definition = known.graphs.compile(text)
     if name in known.workflows:
@@ -56,12 +58,31 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
     wanted = StoredGraph(name, version, definition.hash, text, now_ms)
     if found is not None and _is_same(found, wanted):
         return {**shown(found), "registered": False}
-    # Store the definition before the graph: once the graph can be found, an execution may start and
-    # needs its definition.
+    # Store the definition before the graph. As soon as the graph can be found, an execution of it
+    # may start, and needs the definition.
     yield from known.programs.store(tenant, definition)
     if not (yield from graphs.store(tenant, wanted)):
         yield from _require_stored(tenant, wanted)
     return {**shown(wanted), "registered": True}
+
+
+def remove(known: Lookup, tenant: str, name: str) -> JsonResult:
+    """Remove a registered graph. Its executions go on, and no further one starts.
+
+    Raises RequestError HF205; HF446 for a workflow of the deployed code.
+    """
+    found = (yield from graphs.find(tenant, name)) if keys.is_name(name) else None
+    if found is None and name in known.workflows:
+        raise RequestError(
+            "HF446",
+            f"{name} is a workflow of this stack's code",
+            status=409,
+            help="remove it from the code, and deploy",
+        )
+    if found is None:
+        raise known.no_workflow(name)
+    yield from graphs.remove(tenant, name)
+    return {"workflow": name, "removed": True}
 
 
 def _is_same(found: StoredGraph, wanted: StoredGraph) -> bool:
@@ -101,7 +122,7 @@ def find_workflow(known: Lookup, tenant: str, name: Any) -> Generator[Effect, An
         return FoundWorkflow(name, known.workflows[name])
     found = (yield from graphs.find(tenant, name)) if keys.is_name(name) else None
     if found is None:
-        raise known.no_workflow(name)
+        raise known.no_workflow(name, "; `holdfast workflows` lists registered graphs, too")
     definition = yield from known.programs.fetch(tenant, found.definition)
     return FoundWorkflow(found.name, definition, found)
 

@@ -70,9 +70,9 @@ from holdfast.sealed import hidden
 #: How long the key of an ended execution is reserved for its retry. A worker has 15 minutes for the
 #: message of the retry; the last minute allows for clocks that differ.
 RETRY_HOLD_MS: Final = 16 * 60_000
-#: A second request waits this long before it sends the start message again. By then the request
-#: that took the key has sent the message or has crashed, because the API's function runs for at
-#: most half a minute.
+#: A second request sends the start message again with this delay. By then the request that took the
+#: key has sent the message or has crashed, because the API's function runs for at most half a
+#: minute.
 BEGIN_AGAIN_SECONDS: Final = 30
 
 
@@ -397,6 +397,7 @@ def begin(slot: KeySlot, owner: KeyOwner) -> NoResult:
     if owner.is_new:
         yield Send((Message(owner.body),))
         return
-    # The request that took the key may have crashed before it sent the message.
+    # Send the start message again, with a delay: the request that took the key may have crashed
+    # before it sent the message.
     again = {**owner.body, "of": [owner.run], "released": 1}
     yield Send((Message(again, BEGIN_AGAIN_SECONDS),))

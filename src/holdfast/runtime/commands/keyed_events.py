@@ -61,7 +61,8 @@ def address(known: Lookup, slot: KeySlot, item: Item, chance: bytes) -> Generato
         stored: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
         if stored is not None and stored[inbox.ADDRESSEE] != run:
             # The worker that processed the end has already given the event to another execution.
-            # Use that one: a second one would be started for an event that it does not get.
+            # Use that execution. Otherwise a second one would be started, which would not get the
+            # event.
             run = str(stored[inbox.ADDRESSEE])
             continue
         # The event's id is part of the random bytes. Without it, two events at the same time could

@@ -36,9 +36,9 @@ from holdfast.runtime.storage import keys
 from holdfast.runtime.waiting_list import WaitFilter
 
 LISTED_MAX: Final = 100
-#: A key of the list: start time and id.
+#: The form of a key of the list. It consists of the start time and the id of the execution.
 _LIST_KEY: Final = re.compile(r"[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
-#: A key of the value rows of numbers and times (`search_rows.py`).
+#: The form of a key of the value rows of numbers and times (`search_rows.py`).
 _VALUE_KEY: Final = re.compile(r"[it][0-9]{19}#[0-9]{15}#[0-9A-Za-z.:-]{1,900}")
 #: The statuses of executions that can have an error.
 _FAILED: Final = ("FAILED", "TIMED_OUT", "ABORTED")

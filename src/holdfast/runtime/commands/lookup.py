@@ -34,12 +34,15 @@ from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
 from holdfast.runtime.storage.log import Log
 
-#: The lifetime of a start message. An execution that has no log after that time will never begin.
+#: The lifetime of a start message in its queue. An execution that has no log after this time will
+#: never begin.
 START_RETENTION_MS: Final = WORK.retention_seconds * 1_000
-#: A name without its workflow costs one read for each state machine and each registered graph. Of a
-#: kind with more members than this, a request must give MACHINE:NAME or GRAPH:NAME.
+#: A name without its workflow costs one read for each state machine and for each registered graph.
+#: In a stack with more state machines or graphs than this, a request must give MACHINE:NAME or
+#: GRAPH:NAME.
 NAMED_OWNERS_MAX: Final = 200
-#: With a longer event name, the key of a registration would exceed DynamoDB's 2,048 bytes.
+#: The greatest length of an event's name. With a longer one, the key of a registration would exceed
+#: the 2,048 bytes that DynamoDB allows.
 EVENT_NAME_BYTES_MAX: Final = 1_947
 #: The ARN of an execution: `execution:NAME:EXECUTION`, or `execution:NAME/LABEL:EXECUTION` for a
 #: child of a distributed Map.
@@ -73,12 +76,12 @@ class Lookup:
             raise self.no_workflow(name)
         return self.workflows[name]
 
-    def no_workflow(self, name: Any) -> RequestError:
+    def no_workflow(self, name: Any, beside: str = "") -> RequestError:
         return RequestError(
             "HF205",
             f"there is no workflow {name!r:.90}",
             status=404,
-            help=known_names(name, self.workflows),
+            help=known_names(name, self.workflows) + beside,
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:

@@ -28,7 +28,8 @@ from holdfast.runtime.storage.definitions import Definition
 
 LATEST: Final = "latest"
 BACK: Final = "back"
-#: The shortest prefix of a hash that a request may give.
+#: A request may name a version by the beginning of its hash. It must have at least this many
+#: characters.
 _HASH_CHARACTERS_MIN: Final = 8
 
 

@@ -30,8 +30,8 @@ from holdfast.runtime.storage import keys, tables
 
 #: The clock effect that is answered with the time of the first call, so that a repeated command has
 #: the same id. Every other clock effect gets the present time. With a past time, a command would
-#: put a row for the sweeper where the sweeper has already read, and would take a key that is
-#: reserved for a retry for a free one.
+#: put a row for the sweeper where the sweeper has already read, and would treat a key that is
+#: reserved for a retry as free.
 _ID_CLOCK: Final = Clock(is_for_id=True)
 
 

@@ -146,7 +146,7 @@ def _never_sealed(what: str, reference: str) -> RequestError:
     )
 
 
-# -- the same data twice ---------------------------------------------------------------------------
+# -- comparing data with secrets -------------------------------------------------------------------
 
 
 def mark_of_secrets(data: Json) -> dict[str, str]:

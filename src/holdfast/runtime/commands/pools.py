@@ -33,7 +33,7 @@ from holdfast.runtime.storage import keys, tables
 #: A worker counts as present when it has announced itself within this time. Workers do so each
 #: minute, so two announcements in a row may be lost.
 PRESENT_MS: Final = 3 * 60_000
-#: A task that has waited for less is not reported: a worker may be starting.
+#: A task that has waited for less than this is not reported, because a worker may just be starting.
 PATIENCE_MS: Final = 2 * 60_000
 #: At most this many waiting tasks of one pool are counted.
 COUNTED_MAX: Final = 1_000

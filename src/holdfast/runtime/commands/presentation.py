@@ -121,7 +121,8 @@ def _waiting(
         case Timer(_, due_ms) | Delay(_, due_ms):
             return {"kind": "timer", **_until(state, frame, due_ms)}
         case Lanes():
-            return None  # Each branch or iteration has a frame of its own
+            # Each branch or iteration has a frame, which shows its own wait.
+            return None
         case Entered() | Exited() | FailedState() | ChildExecutions():
             return {"kind": "next step"}
         case _:

@@ -89,9 +89,14 @@ def send_retry(
     *,
     by: str | None = None,
     reason: str | None = None,
+    token: str | None = None,
 ) -> NoResult:
-    """Store the request of a retry and wake the execution. `at`: see `request_control`."""
+    """Store the request of a retry and wake the execution. `at`: see `request_control`. `token`:
+    see `redrives`.
+    """
     wanted: dict[str, str | int] = {"kind": inbox.REDRIVE}
+    if token is not None:
+        wanted["token"] = token
     if by is not None:
         wanted["by"] = by[:CALLER_CHARACTERS_MAX]
     if reason is not None:

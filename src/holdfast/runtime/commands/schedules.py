@@ -42,7 +42,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 Change = Callable[[StoredSchedule, int], StoredSchedule]
 
 
-# -- look ------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def schedules_of(tenant: str) -> JsonResult:
@@ -166,7 +166,7 @@ def delete(tenant: str, name: str) -> JsonResult:
     return {"name": name, "deleted": True}
 
 
-# -- pause, resume, make up ------------------------------------------------------------------------
+# -- pause, resume, backfill -----------------------------------------------------------------------
 
 
 def pause(tenant: str, name: str, request: Mapping[str, Any]) -> JsonResult:

@@ -143,8 +143,8 @@ def accept(
         stored_input = keys.starts(tenant, start.workflow, keys.start_shard(start.run))
     body = message_of(tenant, start)
     yield from pending_starts.guard(body, stored_input)
-    # The start of a child is part of running work, for which its parent waits: it does not queue
-    # behind new starts.
+    # The start of a child goes to the queue of running work, because its parent waits for it. So it
+    # does not wait behind new starts.
     yield Send((Message(body),), "starts" if start.parent is None else "work")
     return Accepted(start)
 

@@ -32,7 +32,8 @@ from holdfast.runtime.storage.json_values import json_text
 #: message, so an older execution has an entry in the list index. An older start whose message still
 #: waits in the queue can be described, but is not listed.
 LISTED_MS: Final = 20 * 60_000
-#: The sweeper sends a start that has not begun again for this long.
+#: If an execution does not begin, the sweeper sends its start message again and again for this
+#: long.
 RETENTION_SECONDS: Final = START_RESENT_SECONDS_MAX
 
 

@@ -24,7 +24,7 @@ from holdfast.limits import TOKEN_SECONDS_MAX
 FORMAT: Final = "1"
 TOKEN_CHARACTERS_MAX: Final = 2_048
 KEY_BYTES_MIN: Final = 32
-# No dots, because dots separate the fields of a token.
+# The form of the id of a signing key. It has no dots, because dots separate the fields of a token.
 _KEY_ID: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 
 

@@ -75,7 +75,7 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 WORKER_LOST: Final = "Holdfast.WorkerLost"
 _TICKET: Final = (0, 0)
 _ROW_BYTES_MAX: Final = VALUE_INLINE_BYTES_MAX
-#: When a limit has no free token, the batch tries again after this time.
+#: A batch that finds no free token of its limit tries again after this time.
 _FULL_MS: Final = 5_000
 
 

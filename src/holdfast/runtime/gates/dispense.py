@@ -74,7 +74,8 @@ from holdfast.runtime.gates.queue import Choice, Waiter
 from holdfast.runtime.gates.rules import NO_KEY, GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
-#: After this many refused writes in a row a dispenser gives up, and SQS delivers its tick again.
+#: After this many refused writes in a row a worker stops processing a tick, and SQS delivers the
+#: tick again.
 _RACES_MAX: Final = 8
 #: The time until the next tick while a limit is paused. A resume starts a new chain of ticks.
 _REST_MS: Final = 3_600_000

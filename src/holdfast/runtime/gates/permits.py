@@ -57,7 +57,8 @@ from holdfast.runtime.gates.rules import (
 from holdfast.runtime.gates.scopes import Scope, covering, is_scope
 from holdfast.runtime.storage import keys, tables
 
-#: How often one conditional write is tried, each time with a newer state of the gate.
+#: A worker tries one conditional write at most this often, each time with a newer state of the
+#: gate.
 _TRIES_MAX: Final = 5
 
 
@@ -87,7 +88,8 @@ class Permits:
     held: dict[Ticket, list[Held]] = field(default_factory=dict)
     granted: dict[Ticket, Held] = field(default_factory=dict)
     is_logged: bool = False
-    #: The longest run of an attempt on this worker (`WorkerConfig.attempt_seconds_max`).
+    #: The longest time for which an attempt may run on this worker
+    #: (`WorkerConfig.attempt_seconds_max`).
     seconds_max: int = INLINE_TIMEOUT_SECONDS_MAX
 
     def uses(self, attempt: Attempt) -> tuple[LimitUse, ...]:
@@ -315,7 +317,7 @@ class Permits:
         written = yield gates.own_permit(granted.gate, name, permit, granted.owner, now_ms)
         return Held(granted.gate, self.owner) if written.is_done else None
 
-    # -- after it has ended ------------------------------------------------------------------------
+    # -- after an attempt has ended ----------------------------------------------------------------
 
     def release(self, tickets: list[Ticket]) -> NoResult:
         """Give back the permits of ended attempts, and let waiting attempts begin."""

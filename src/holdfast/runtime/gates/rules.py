@@ -177,7 +177,7 @@ def scope_rule(gate: str) -> LimitRule:
     return LimitRule(gate, interval_us=interval_us_of(RESUME_PER_SECOND))
 
 
-# -- what an operator has changed ------------------------------------------------------------------
+# -- changes by operators --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ from holdfast.core.state import Attempt
 from holdfast.errors import HoldfastBug
 
 ScopeKind: TypeAlias = Literal["task", "workflow", "all"]
-#: The prefix of the name of a pause's gate. No limit's name begins with it.
+#: The prefix of the name of the gate at which paused work waits. No limit has a name with this
+#: prefix.
 SCOPE_PREFIX: Final = "pause:"
 #: The kinds of attempts that run a function by its name.
 _FUNCTIONS: Final = frozenset({"task", "pure"})

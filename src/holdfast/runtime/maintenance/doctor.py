@@ -57,7 +57,7 @@ _ROWS_PER_LOG: Final = 50
 _WHOLE_LIST: Final = 1_000_000
 
 
-# -- the door --------------------------------------------------------------------------------------
+# -- entry points ----------------------------------------------------------------------------------
 
 
 def report(tenant: str, after: Any, *, is_repairing: bool) -> JsonResult:
@@ -121,7 +121,7 @@ def shown(finding: Diagnosed) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value}
 
 
-# -- the walk --------------------------------------------------------------------------------------
+# -- the pages of a report -------------------------------------------------------------------------
 
 
 def _page(place: Examination, after: Any) -> Page:

@@ -102,7 +102,7 @@ class Quarantined:
         return not (log.state.is_ended or log.records[-1].at_ms > self.at_ms)
 
 
-# -- in and out ------------------------------------------------------------------------------------
+# -- putting and releasing -------------------------------------------------------------------------
 
 
 def put(
@@ -300,7 +300,7 @@ def release(held: Quarantined) -> NoResult:
         now_ms = yield Clock()
         row = yield from _name_row(held, now_ms)
         if row is None:
-            # The command has refused this case before, with the reason from `refusal`.
+            # Do not begin the execution. `refusal` gives the reason to the operator.
             return
         # The execution begins now, so its name is reserved from now on. No other process can change
         # this row at the same time: a start writes only a missing row, and only an execution with a

@@ -77,7 +77,8 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = ITEMS)
     return found
 
 
-#: The oldest format in which a list may be written as the continuation of a stored one.
+#: The oldest format in which a list may be written as a continuation, that is, as a reference to a
+#: stored list and the items after it.
 LIST_PREFIX_FORMAT: Final = 2
 #: Events that code of format 1 cannot apply, and the oldest format in which each may be written. A
 #: record with such an event has that format. Older code then leaves the message to a worker of this
@@ -113,9 +114,9 @@ def format_for(event_type: str, details: Mapping[str, Any]) -> int:
 
 # -- compression -----------------------------------------------------------------------------------
 
-#: The preset dictionary with which zlib compresses each record of format 1: words that records
-#: repeat. Never change it: zlib can decompress a record only with the same bytes, so no stored
-#: record could be read. Other words need a new format.
+#: The preset dictionary with which zlib compresses each record of format 1. It has words that
+#: records repeat. Never change it: zlib can decompress a record only with the same dictionary, so
+#: no stored record could be read. Other words need a new format.
 _WORDS_1: Final = (
     b'"assignedVariables":{"error":"cause":"length":"index":"timeoutInSeconds":"retrier":"due":'
     b'"MapIterationStarted","MapIterationSucceeded","MapStateEntered","MapStateStarted",'

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.asl.program import Json
-from holdfast.runtime.effects import Effect, Get, Item, PutIfAbsent, Query, Replace
+from holdfast.runtime.effects import (
+    Delete,
+    Effect,
+    Get,
+    Item,
+    NoResult,
+    PutIfAbsent,
+    Query,
+    Replace,
+)
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
@@ -60,6 +69,11 @@ def store(tenant: str, graph: StoredGraph) -> Generator[Effect, Any, bool]:
         return (yield PutIfAbsent(tables.MAIL, item)) is None
     is_stored: bool = yield Replace(tables.MAIL, item, graph.version - 1)
     return is_stored
+
+
+def remove(tenant: str, name: str) -> NoResult:
+    """Remove the graph, and leave its definitions: executions may still run with them."""
+    yield Delete(tables.MAIL, keys.graphs(tenant), name)
 
 
 def compressed(text: str) -> bytes:

@@ -43,8 +43,8 @@ STACK_CONTROL: Final = "~ctl"
 # The names `.` and `..` are not allowed. A client would remove them from the path of a URL and
 # address another resource.
 _NAME: Final = re.compile(rf"(?!\.\.?\Z)[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
-# The characters that AWS refuses in names (AWS docs, CreateStateMachine): white space, brackets,
-# wildcards, control characters and these others.
+# The characters that AWS refuses in names (AWS docs, CreateStateMachine). They are white space,
+# brackets, wildcards, control characters and the others in this pattern.
 _REFUSED_IN_MACHINE_NAMES: Final = re.compile(
     '[\\s<>{}\\[\\]?*"#%\\\\^|~`$&,;:/\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff\U0010ffff]'
 )
@@ -498,7 +498,7 @@ def archive_key(tenant: str, run: str, sequence: int) -> str:
     return f"{archive_prefix(tenant, run)}{sequence:09d}.jsonl.gz"
 
 
-#: The prefix of rows that name the forks of an execution, in its inbox.
+#: The prefix of the rows in the inbox of an execution that name its forks.
 FORK_PREFIX: Final = "f#"
 
 

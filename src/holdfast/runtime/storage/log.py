@@ -499,7 +499,7 @@ def _base_of(newest: Item) -> int:
     return max(int(newest["sn"]), 0)
 
 
-# -- writing and reading surely --------------------------------------------------------------------
+# -- writes and reads with an unknown outcome ------------------------------------------------------
 
 
 def put_surely(table: Any, item: Item) -> Generator[Effect, Any, bool]:

@@ -132,7 +132,7 @@ class Attempts:
             seconds_max=self.setting.attempt_seconds_max,
         )
 
-    # -- which -------------------------------------------------------------------------------------
+    # -- choosing the attempts ---------------------------------------------------------------------
 
     def take(self) -> FactsResult:
         """Choose the attempts of this delivery. Return the take-overs that must be committed before
@@ -362,7 +362,7 @@ class Attempts:
         return known
 
     def _carry_out(self, attempt: Attempt) -> Generator[Effect, Any, Fact]:
-        # Imported here because most workers never carry out a command: each module that is imported
+        # Imported here because most workers never carry out a command. Each module that is imported
         # makes the start of a Lambda function slower.
         from holdfast.runtime.worker.own_commands import carry_out  # noqa: PLC0415
 

@@ -163,7 +163,7 @@ def _stop(
 def _migrate(
     known: Lookup, tenant: str, run: str, asked: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    # Imported here because most workers need none of these modules: each module that is imported
+    # Imported here because most workers need none of these modules. Each module that is imported
     # makes the start of a Lambda function slower.
     from holdfast.runtime.commands import migrate  # noqa: PLC0415
 

@@ -23,7 +23,7 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.log import Log
 
-# -- mail ------------------------------------------------------------------------------------------
+# -- the inbox -------------------------------------------------------------------------------------
 
 
 def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> inbox.FactsResult:

@@ -97,7 +97,7 @@ from holdfast.runtime.worker.leases import ReceivedMessage
 
 #: A generator that yields effects. It returns True when the message may be deleted.
 Delivers: TypeAlias = Generator[Effect, Any, bool]
-#: A part of such a generator. It returns None while the delivery has more work.
+#: A part of a `Delivers` generator. It returns None while the delivery has more work to do.
 MayDeliver: TypeAlias = Generator[Effect, Any, bool | None]
 
 OTHER_FORMAT_SECONDS = 60
@@ -148,7 +148,7 @@ def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     """Start the due executions of a schedule. A worker whose code does not have the workflow leaves
     the message to a worker with newer code.
     """
-    # Imported here because most workers never process a schedule: each module that is imported
+    # Imported here because most workers never process a schedule. Each module that is imported
     # makes the start of a Lambda function slower.
     from holdfast.runtime.worker import scheduled  # noqa: PLC0415
 
@@ -353,7 +353,7 @@ class Processing:
         yield from self.attempts.permits.leave_workflow(self.state)
         definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
         if "keyed" in definition.source_map:
-            # Imported here because most workflows have no key: each module that is imported makes
+            # Imported here because most workflows have no key. Each module that is imported makes
             # the start of a Lambda function slower.
             from holdfast.runtime.commands import keyed_events  # noqa: PLC0415
 
@@ -645,7 +645,7 @@ class Processing:
     def _put_search_rows(
         self, known: Execution | None, now_ms: int, *, is_listed: bool
     ) -> NoResult:
-        # Imported here because most workflows have no search attributes: each module that is
+        # Imported here because most workflows have no search attributes. Each module that is
         # imported makes the start of a Lambda function slower.
         from holdfast.runtime import search_rows  # noqa: PLC0415
 
@@ -711,7 +711,7 @@ class Processing:
         self.facts += yield from self.attempts.take()
         return None
 
-    # -- letting go --------------------------------------------------------------------------------
+    # -- handing on and ending a delivery ----------------------------------------------------------
 
     def _hand_on(self, now_ms: int) -> MayDeliver:
         """Hand the next attempts on to another invocation, because the time left in this one is too

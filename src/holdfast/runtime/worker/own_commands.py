@@ -62,7 +62,7 @@ def _output(
     known: Lookup, state: Execution, tenant: str, attempt: Attempt
 ) -> Generator[Effect, Any, Json]:
     if state.workflow == BULK_WORKFLOW:
-        # Imported here because few workers process a bulk operation: each module that is imported
+        # Imported here because few workers process a bulk operation. Each module that is imported
         # makes the start of a Lambda function slower.
         from holdfast.runtime.worker.bulk_pages import carry_out as carry_out_bulk  # noqa: PLC0415
 

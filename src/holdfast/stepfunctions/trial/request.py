@@ -20,7 +20,8 @@ from holdfast.stepfunctions.trial import context, schema
 
 InspectionLevel: TypeAlias = Literal["INFO", "DEBUG", "TRACE"]
 
-#: The name of a single state, in its context object and in locations of its definition.
+#: The name of a state that is tested alone, in its context object and in the locations of its
+#: definition.
 STATE_NAME: Final = "StateName"
 _ALONE: Final = (
     "TestState API does not support Map or Parallel states. "
@@ -125,7 +126,7 @@ def _json(text: str, what: str) -> Json:
     return cast("Json", json.loads(text))
 
 
-# -- with the state --------------------------------------------------------------------------------
+# -- checks against the state ----------------------------------------------------------------------
 
 
 def require_fit(trial: Trial, state: State) -> None:

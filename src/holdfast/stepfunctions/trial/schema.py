@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["STRICT", "PRESENT", "NONE"]
 
-#: The services whose name in a Resource differs from botocore's name without hyphens, as far as
-#: tests often mock them. The results of other such services are not checked.
+#: Services whose name in a Resource differs from botocore's name without hyphens. The list has
+#: those that tests often mock; the results of other such services are not checked.
 _BOTOCORE_NAMES: Final[Mapping[str, str]] = {
     "cloudwatchlogs": "logs",
     "cognitoidentityprovider": "cognito-idp",
@@ -33,14 +33,15 @@ _BOTOCORE_NAMES: Final[Mapping[str, str]] = {
     "sfn": "stepfunctions",
     "states": "stepfunctions",
 }
-#: The action that describes the result of a `.sync` task, where it is not the action that started
+#: For a `.sync` task, the action that describes its result, if this is not the action that started
 #: it.
 _DESCRIBED_BY: Final[Mapping[str, str]] = {"states:startExecution": "describeExecution"}
-#: Fields that an optimised integration returns as JSON, although the action has another type for
-#: them.
+#: The fields that an optimised integration returns as JSON, although they have another type in the
+#: model of the action.
 _JSON_FIELDS: Final[Mapping[str, frozenset[str]]] = {"lambda:invoke": frozenset({"Payload"})}
 _PARSED: Final = frozenset({"Input", "Output"})
-#: Actions whose result has no shape in the service's model; only Step Functions defines it.
+#: The actions whose result is defined only by Step Functions. The model of the service has no shape
+#: for it.
 _UNDESCRIBED: Final = frozenset({"apigateway:invoke", "http:invoke"})
 
 _NUMBERS: Final = frozenset({"integer", "long", "float", "double", "bigdecimal"})
@@ -85,8 +86,8 @@ def _operation(service: str, action: str) -> OperationModel | None:
 
 @functools.lru_cache(maxsize=16)
 def _service(service: str) -> ServiceModel | None:
-    # Imported here: importing botocore takes tens of milliseconds, and only a test that mocks the
-    # response of a service needs it.
+    # Imported here because the import of botocore takes tens of milliseconds. Only a test that
+    # mocks the response of a service needs it.
     import botocore.loaders  # noqa: PLC0415
     import botocore.model  # noqa: PLC0415
 

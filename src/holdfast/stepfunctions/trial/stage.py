@@ -43,7 +43,8 @@ Bindings: TypeAlias = Mapping[str, Json]
 Observe: TypeAlias = Callable[[Template, Bindings, EvaluationMoment], Json]
 
 _ROLE: Final[tuple[str, TaskKind, str]] = ("holdfast:task:tested", "task", "tested")
-#: The prefix of the names of next states, so that the tested state can also be its own next state.
+#: The prefix of the names of next states. With it, the tested state may also name itself as its
+#: next state.
 _BEYOND: Final = "beyond:"
 
 
@@ -204,7 +205,7 @@ class Play:
         self.state = _entered(program, scene, now_ms)
         self._advance([], now_ms)
         if isinstance(self._waiting, Timer):
-            # A test shows what follows a Wait without waiting for it.
+            # Continue after a Wait without waiting for it, because a test shows what follows.
             self._advance([Tick()], self._waiting.due_ms)
 
     @property

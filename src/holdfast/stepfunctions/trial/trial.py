@@ -32,7 +32,7 @@ from holdfast.stepfunctions.trial.request import (
 )
 from holdfast.stepfunctions.trial.stage import Notes, Play, Scene, stage
 
-#: API reference: a test takes at most five minutes.
+#: A test takes at most five minutes (API reference of TestState).
 SECONDS_MAX: Final = 300
 
 
@@ -177,7 +177,7 @@ def _error_details(
         number, retrier = found
         details["retryIndex"] = number
         if status == "RETRIABLE":
-            # AWS shows the longest delay that the jitter allows.
+            # AWS shows the longest delay that the jitter may cause.
             details["retryBackoffIntervalSeconds"] = delay_ms(retrier, retries, 1.0) // 1_000
     catcher = find_catcher(state.catch, error)
     if status == "CAUGHT_ERROR" and catcher is not None:
