@@ -118,7 +118,7 @@ WORDS = [
 ]
 LINES = [{"sku": "b", "qty": 2, "tags": ["t", "u"]}, {"sku": "a", "qty": 2}, {"sku": "c", "qty": 0}]
 INPUTS: dict[str, tuple[str, list[Any]]] = {
-    "n": ("int", [0, 1, 7, -7, 1234567]),
+    "n": ("int", [0, 1, 7, -7, 1234567, -100]),
     "m": ("int", [3, -2, 0]),
     "f": ("float", [2.5, -0.5]),
     "b": ("bool", [True, False]),
@@ -262,6 +262,9 @@ EXPRESSIONS: dict[str, list[str]] = {
         "isinstance(n, int)",
         "isinstance(n, (int, str))",
         "f'{n // 100}.{n % 100:02d}'",
+        "f'{n / 100:.2f} {n / 10:.1f} {-n / 1000:.3f}'",
+        "f'{(n + 5) / 100:,.2f}|{n / 100:>15,.2f}|{n / 100:x<9.2f}|{n / 100:9.2f}'",
+        "f'{n=} {n > 3!r} {[n, 1][0]!r}'",
         "[[n] * 2] * 2",
         "min(str(n), '5')",
         "minutes(5) * 2 == minutes(10)",
@@ -395,6 +398,8 @@ EXPRESSIONS: dict[str, list[str]] = {
         "'a' in d.keys()",
         "1 in d.values()",
         "sorted(d.items(), key=lambda kv: kv[1])",
+        "sorted(d.items())",
+        "sorted(d.items(), reverse=True)",
         "max(d, key=lambda k: d.get(k, 0))",
         "{**d, 'z': 1}",
         "[k for k in reversed(list(d))]",
@@ -417,6 +422,8 @@ EXPRESSIONS: dict[str, list[str]] = {
         "dl.get('a', [])",
         "dict(dl)",
         "sum(len(v) for v in dl.values())",
+        "sorted(dl.items())",
+        "[k for k, v in sorted(dl.items())]",
         "{k: [*v, 1] for k, v in dl.items()}",
         "dl | {'z': []}",
     ],

@@ -240,8 +240,8 @@ class Scanner:
     def _number(self, text: str) -> Json:
         try:
             value: Json = json.loads(text)
-        # Python refuses to read an integer with more than 4,300 digits.
         except ValueError:
+            # Python refuses to read an integer with more than 4,300 digits.
             self._fail("Numeric value out of range", self.at)
         return value
 

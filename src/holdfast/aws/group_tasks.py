@@ -54,7 +54,8 @@ BUSY_SECONDS: Final = 1
 #: name, so the text of the error must be compared, too.
 _TIMED_OUT: Final = "Sandbox.Timedout"
 _TIMED_OUT_TEXT: Final = "Task timed out after"
-#: Python's parser raises RecursionError for JSON that is nested deeply.
+#: The errors of a body that is not JSON. Python's parser raises RecursionError for JSON that is
+#: nested too deeply.
 _NO_JSON: Final = (ValueError, RecursionError)
 
 #: A function that calls the Lambda function of a group with the bytes. It returns Lambda's

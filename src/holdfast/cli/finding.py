@@ -27,7 +27,8 @@ _LIST_TIMES: Final = {
     "--older-than": "waiting since then or longer: 90min, 2d",
 }
 
-#: The ends at which finished work may have been undone without a line in the workflow's code.
+#: The statuses of executions whose finished work may have been undone without a line for it in the
+#: workflow's code.
 _STOPPED: Final = frozenset({"ABORTED", "TIMED_OUT"})
 
 

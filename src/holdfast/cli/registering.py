@@ -15,7 +15,7 @@ from holdfast.cli.console import say, unreadable
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import RequestError
 
-#: The beginning of the place of a refusal, as the API writes it.
+#: The text with which the API begins the place of a refusal.
 _PLACE: Final = re.compile(r"^document:(?=[0-9])", re.MULTILINE)
 
 
@@ -58,7 +58,8 @@ def _registered(arguments: argparse.Namespace, text: str) -> Mapping[str, Any]:
     except RequestError as refused:
         if refused.code != "HF440":
             raise
-        # The API does not know the file, and calls it `document`.
+        # The API does not know the name of the file and writes `document` in its place. So put the
+        # name in.
         message = _PLACE.sub(lambda _: f"{arguments.file}:", refused.message)
         raise RequestError(refused.code, message, help=refused.help) from None
 

@@ -92,9 +92,10 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-#: A longer line is shown in part: a document of JSON may be one line, which many refusals quote.
+#: A refusal shows only a part of a line that is longer than this. A document of JSON may be a
+#: single line, which many refusals would show as a whole.
 _LINE_CHARACTERS_MAX: Final = 160
-#: How many characters before its place a part of a line begins.
+#: The part of a long line begins this many characters before the place of the refusal.
 _BEFORE_CHARACTERS: Final = 40
 
 

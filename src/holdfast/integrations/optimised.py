@@ -30,7 +30,8 @@ BOTOCORE_NAMES: Final = {
     "elasticmapreduce": "emr",
     "bedrock": "bedrock-runtime",
     "states": "stepfunctions",
-    # This action is one of Bedrock's control plane, which is a service of its own in botocore.
+    # botocore has this action of Bedrock in another service than the other actions, which are calls
+    # of models.
     "bedrock:createModelCustomizationJob": "bedrock",
 }
 #: For actions to which Step Functions gives a name of its own, the operation of the service.
@@ -57,8 +58,8 @@ class _Field:
     is_list: bool = False
 
 
-#: The fields of requests. Source: AWS docs, "Create and manage Amazon EMR clusters with Step
-#: Functions".
+#: The fields of requests whose name or form differs from that in the model of the service. Source:
+#: AWS docs, "Create and manage Amazon EMR clusters with Step Functions".
 _FIELDS: Final[Mapping[str, tuple[_Field, ...]]] = {
     "elasticmapreduce:addStep": (
         _Field("ClusterId", "JobFlowId"),
@@ -70,7 +71,8 @@ _FIELDS: Final[Mapping[str, tuple[_Field, ...]]] = {
     ),
     "elasticmapreduce:terminateCluster": (_Field("ClusterId", "JobFlowIds", is_list=True),),
 }
-#: The only field of a result, from the same page.
+#: The field that is the whole result of an action, with its name in the model. The source is the
+#: same page.
 _RESULTS: Final = {
     "elasticmapreduce:addStep": _Field("StepId", "StepIds", is_list=True),
     "elasticmapreduce:cancelStep": _Field("CancelStepsInfo", "CancelStepsInfoList", is_list=True),

@@ -289,7 +289,8 @@ def _clients() -> Clients:
     """
     session = wall.quiet_session()
     session.set_credentials("local", "local")
-    # Send requests without a signature. moto does not check signatures, and each takes 0.1 ms.
+    # Send requests without a signature. moto does not check signatures, and the computation of each
+    # takes 0.1 ms.
     for service in ("dynamodb", "sqs"):
         session.register(f"choose-signer.{service}", lambda **_: UNSIGNED)
     session.set_default_client_config(

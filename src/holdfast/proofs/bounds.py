@@ -33,7 +33,7 @@ EVENTS_MAX_OF_STEP_FUNCTIONS: Final = 25_000
 _ANSWERED_LATER: Final = frozenset({"callback", "sync"})
 WAITS: Final = frozenset({"event", "ask", "token", "callback", "sync", "activity"})
 _START_AND_END: Final = 2
-#: The most characters of an expression that a formula contains; a longer one is not readable.
+#: The most characters of an expression that a formula contains. A longer one could not be read.
 _SYMBOL_LENGTH_MAX: Final = 40
 
 
@@ -147,8 +147,9 @@ def _task(state: StateJson, counters: Counters, cap: int | None) -> Worst:
     seconds = _patience(state, kind, counters)
     events, transitions = number(2 + tries * each_try), number(tries)
     if is_polled(state["Resource"]):
-        # Step Functions' events do not show the polls between the first and the last one. Each is a
-        # record and a delivery. After an error the intervals begin anew.
+        # The events of Step Functions do not show the polls between the first and the last one. But
+        # each poll is a record and a delivery of a message, so count the polls as steps and
+        # messages. After an error the intervals between them begin with the shortest one again.
         polls = None if cap is None else number(tries * polls_within(state, cap))
         return Worst(events, transitions, steps=polls, messages=polls, seconds=None)
     return Worst(

@@ -11,7 +11,8 @@ from holdfast.errors import HoldfastError, RequestError, ServiceFault
 
 #: The code of an answer that did not come from an API of Holdfast.
 NO_API: Final = "HF272"
-#: API Gateway answers so for a function that failed to start, crashed, or was too slow.
+#: API Gateway sends such an answer when the function of the API failed to start, crashed, or took
+#: too long.
 _FAILED_FUNCTION: Final = "of a stack, the log of the API's function has the cause"
 
 

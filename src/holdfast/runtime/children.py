@@ -197,8 +197,8 @@ def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
     Map that waits, so at least one of its children has not ended.
     """
     lanes = children.open_lanes
-    # Read at most as many notices as children are open. A large Map has thousands of notices that
-    # are already in its log, and to read them all would take too long.
+    # Read only the notices from the first to the last open child. The log of a large Map already
+    # has the notices of thousands of earlier children, and reading all of them would take too long.
     items: list[Item] = yield Query(
         tables.MAIL,
         keys.inbox(tenant, run),

@@ -156,7 +156,7 @@ def _since(waiting: WaitingFor, event: Event, labels: Labels) -> Iterator[Measur
         case Attempt() if event.type == "Claimed":
             if event.holdfast["takeovers"] > waiting.takeovers:
                 yield Measure(resources.METRIC_LEASES_EXPIRED, 1, labels=labels)
-            # Measure the delay of a new attempt only. An attempt with a lease began in time, and
+            # Measure only the delay of a new attempt. An attempt with a lease began in time, and
             # one that waits at a limit has a metric of its own.
             elif waiting.claim is None and waiting.queued is None:
                 yield _seconds(resources.METRIC_SCHEDULER_LAG, event.at_ms - waiting.due_ms, labels)

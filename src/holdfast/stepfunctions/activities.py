@@ -232,7 +232,7 @@ def look(poll: Poll, now_ms: int) -> Generator[Effect, Any, Taken | None]:
     return None
 
 
-#: The result for a row whose task must not be taken now.
+#: The result for a row whose task must not be taken now, so that the row stays.
 _STAYS: Final = "stays"
 
 
@@ -251,7 +251,8 @@ def _take(poll: Poll, row: Item, now_ms: int) -> Generator[Effect, Any, Taken | 
         yield _drop(row)
         return None
     if execution.paused is not None:
-        return _STAYS  # Nothing begins during a pause
+        # During a pause no task begins, so a later poll gets this one.
+        return _STAYS
     expires_ms = waiting.due_ms or now_ms + CALLBACK_SECONDS_MAX * 1_000
     key = keys.taken(entry, attempt)
     fields: dict[str, str | int | bytes] = {

@@ -281,8 +281,9 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
     if state is not None:
         redrives = yield from redrives_of(service.tenant, state)
         if redrives.pending is not None:
-            # The caller may repeat the call because the first one crashed before its wake, and an
-            # ended execution has no watchdog that would read the request.
+            # Send the wake again. The caller may repeat the call because the first call crashed
+            # before its wake, and an ended execution has no watchdog row that would lead to the
+            # request.
             yield from wake_for_control(service.tenant, found.run, redrives.pending.control_id)
         first = None if token is None else redrives.with_token(token, now_ms)
         if first is not None:

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (days, first, parallel, sleep, workflow)
+from holdfast import (days, each, first, parallel, sleep, workflow)
 from tests.golden.shop import Order, Payment, charge, notify
 
 
@@ -22,5 +22,5 @@ def flow(order: Order, n: int, ratio: float) -> str:
     other = first(lambda: charge("a", 1), lambda: "late")
     if isinstance(other, Payment):
         notify(other.id, "other")
-    x = first(lambda: order.id, lambda: order.customer_email)
-    return x
+    found = each(order.lines, lambda line: first(lambda: line.sku, lambda: order.id))
+    return found[0]

@@ -396,8 +396,8 @@ def _number_key(number: float) -> str:
     if type(number) is int and abs(number) >= POSITIONAL_MAX:
         try:
             rounded = float(number)
-        # An int that is too large for a float is equal to none.
         except OverflowError:
+            # An int that is too large for a float is equal to none.
             return repr(number)
         return repr(rounded if rounded == number else number)
     return repr(number)

@@ -24,7 +24,8 @@ _SAME: Final = (
     *("steps", "lhs", "rhs", "lhs_object", "rhs_object", "expr", "expression", "expressions"),
     *("procedure", "arguments", "body", "condition", "then", "_else", "next_function"),
 )
-# In these, the inner nodes have each value of the node as their context, one after the other.
+# The attributes whose inner nodes have each value of the node as their context, one after the
+# other.
 _EACH: Final = (
     *("predicate", "stages", "group", "terms", "rhs_terms", "pattern", "update", "delete"),
 )

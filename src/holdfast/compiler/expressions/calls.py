@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from holdfast.compiler.context import NOTHING, TypedQuery, UndoHandle
+from holdfast.compiler.expressions.comprehensions import COMPREHENSION
 from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper
@@ -82,12 +83,21 @@ def _unknown_function(expressions: Expressions, node: ast.Call) -> TypedQuery:
 def _misplaced(expressions: Expressions, node: ast.Call) -> TypedQuery:
     name, text = expressions.unit.text(node.func), expressions.unit.text(node)
     place = expressions.place or "this expression"
+    item = _item_in(expressions, node)
+    help_ = f"call it on its own line first: `x = {text}`, or use each() for one call per item"
+    if item is not None:
+        help_ = f"`found = each(…, lambda {item}: {text})` on its own line first, then use `found`"
     return expressions.unit.refused(
-        node,
-        "HF012",
-        f"`{name}` is a durable step and cannot run inside {place}",
-        f"call it on its own line first: `x = {text}`, or use each() for one call per item",
+        node, "HF012", f"`{name}` is a durable step and cannot run inside {place}", help_
     )
+
+
+def _item_in(expressions: Expressions, node: ast.Call) -> str | None:
+    """Return the name in a call that a comprehension binds: the call has no line of its own."""
+    if expressions.place != COMPREHENSION:
+        return None
+    names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+    return next((name for name in names if name in expressions.scope.local_names), None)
 
 
 def _misplaced_helper(expressions: Expressions, node: ast.Call) -> TypedQuery:
@@ -101,7 +111,8 @@ def _misplaced_helper(expressions: Expressions, node: ast.Call) -> TypedQuery:
     )
 
 
-#: Classes that make a list or a dict of Python's library, and how a workflow writes it.
+#: The classes of Python's library whose objects are lists or dicts, each with the code that a
+#: workflow uses instead.
 _INSTEAD: Final[Mapping[object, str]] = MappingProxyType(
     {
         collections.defaultdict: "groups = {}, then groups.setdefault(key, []).append(one), "

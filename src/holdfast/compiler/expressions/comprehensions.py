@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
 from holdfast.compiler.expressions.iteration import LoopVariable, Walk, bind, walk
@@ -37,7 +37,7 @@ from holdfast.compiler.types.types import (
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
 
-_PLACE = "a comprehension"
+COMPREHENSION: Final = "a comprehension"
 
 
 def lower_list_comprehension(
@@ -116,7 +116,7 @@ def _enter(expressions: Expressions, key: ast.AST, generator: ast.comprehension)
     environment = expressions.environment
     for name, held in bind(expressions, generator.target, through.element):
         environment = environment.with_entry(name.id, held)
-    inner = replace(expressions, scope=scope, environment=environment, place=_PLACE)
+    inner = replace(expressions, scope=scope, environment=environment, place=COMPREHENSION)
     test = None
     if generator.ifs:
         test_node = _conjunction(generator.ifs)

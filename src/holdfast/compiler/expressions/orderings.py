@@ -165,10 +165,14 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if element == NEVER:
         return items
     if key is not None and not _decides(expressions, key, element):
-        # Members with equal keys stay in the order of the set, which Python chooses anew each time.
+        # Members with equal keys keep the order of the set, which Python chooses anew in each
+        # process. So sort the members first.
         items = in_order(expressions, node.args[0])
         if is_refused(items.type):
             return REFUSED_EXPRESSION
+    if key is None and _are_entries(node.args[0]) and isinstance(element, TupleOf):
+        # The keys of a dict differ, so Python never compares the values.
+        key = expressions.unit.made.setdefault(node, _first_of_pair(node))
     order = _order(expressions, node, key, element)
     if order is None:
         return REFUSED_EXPRESSION
@@ -181,6 +185,15 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
         names = (order.some.name, order.other.name)
         query = FunctionCall("sort", (items.query, FunctionLiteral(names, order.is_after(*pair))))
     return TypedQuery(Flat(query), ListOf(element), items.fails)
+
+
+def _are_entries(node: ast.expr) -> bool:
+    """Return True for `d.items()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="items"), args=[], keywords=[]):
+            return True
+        case _:
+            return False
 
 
 def _decides(expressions: Expressions, key: ast.expr, element: Type) -> bool:
@@ -205,6 +218,11 @@ def _decides(expressions: Expressions, key: ast.expr, element: Type) -> bool:
             )
         case _:
             return False
+
+
+def _first_of_pair(node: ast.Call) -> ast.Lambda:
+    pair = ast.Lambda(_parameter("pair"), ast.Subscript(ast.Name("pair"), ast.Constant(0)))
+    return ast.fix_missing_locations(ast.copy_location(pair, node))
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:

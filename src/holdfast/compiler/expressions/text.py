@@ -126,16 +126,70 @@ def _part(lowering: Lowering, whole: ast.JoinedStr, part: ast.expr) -> TypedQuer
                 help_ = f"name: str = {unit.text(value)}"
                 return unit.refused(whole, "HF051", message, help_)
             return text_of(unit, whole, found)
+        case ast.FormattedValue(value=value, conversion=114, format_spec=None) if _has_plain_repr(
+            (found := lowering.lower(value)).type
+        ):
+            return text_of(unit, whole, found)
         case ast.FormattedValue(
             value=value,
             conversion=-1,
             format_spec=ast.JoinedStr(values=[ast.Constant(value=str(spec))]),
         ):
-            return formatted(unit, whole, lowering.lower(value), spec)
+            in_units = _in_units(lowering, value, spec)
+            return in_units or formatted(unit, whole, lowering.lower(value), spec)
         case _:
             return unit.refused(
                 whole, "HF051", "computed formats and `!r` have no JSONata form", _PURE_HELP
             )
+
+
+def _has_plain_repr(type_: Type) -> bool:
+    """Return True when `repr` of a value is the text that `str` gives."""
+    return is_refused(type_) or all(member in (INT, BOOL, NONE) for member in members_of(type_))
+
+
+_UNITS_SPEC: Final = re.compile(
+    r"(?:(?P<fill>.)?(?P<align>[<>]))?(?P<width>[1-9][0-9]{0,3})?(?P<comma>,)?"
+    r"\.(?P<places>[1-6])f"
+)
+
+
+def _in_units(lowering: Lowering, node: ast.expr, spec: str) -> TypedQuery | None:
+    """Lower `f"{cents / 100:.2f}"`, with as many places as the divisor has zeros; None for other
+    forms.
+
+    The quotient of an int of 15 digits is so near to the decimal fraction that rounding gives the
+    digits of the int. No other rounding of a float is the same in JSONata.
+    """
+    found = _UNITS_SPEC.fullmatch(spec)
+    match node:
+        case ast.BinOp(left, ast.Div(), ast.Constant(value=int(scale))) if (
+            found is not None and scale == 10 ** int(found["places"])
+        ):
+            amount = lowering.lower(left)
+            if is_refused(amount.type):
+                return REFUSED_EXPRESSION
+            if amount.type != INT:
+                return None
+            text = hold(amount.query, lambda held: _units(held, scale, found), "_amount")
+            return TypedQuery(_aligned(text, found, ">"), STR, amount.fails)
+        case _:
+            return None
+
+
+def _units(amount: QueryTree, scale: int, spec: re.Match[str]) -> QueryTree:
+    def build(size: QueryTree) -> QueryTree:
+        whole = FunctionCall("floor", (Binary("/", size, Constant(scale)),))
+        rest = Binary("-", size, Binary("*", whole, Constant(scale)))
+        digits = FunctionCall(
+            "pad",
+            (FunctionCall("string", (rest,)), Constant(-int(spec["places"])), Constant("0")),
+        )
+        sign = Conditional(Binary("<", amount, Constant(0)), Constant("-"), Constant(""))
+        front = Binary("&", sign, _digits(whole, spec))
+        return Binary("&", Binary("&", front, Constant(".")), digits)
+
+    return hold(FunctionCall("abs", (amount,)), build, "_size")
 
 
 _SPEC: Final = re.compile(
@@ -157,7 +211,7 @@ def formatted(unit: Unit, node: ast.expr, value: TypedQuery, spec: str) -> Typed
     help_ = _PURE_HELP
     if value.type == FLOAT:
         message = f"`{spec}` rounds a float in Python and in JSONata differently"
-        help_ = 'count in integers, f"{cents // 100}.{cents % 100:02d}", or use a @pure function'
+        help_ = 'count in integers, f"{cents / 100:.2f}", or use a @pure function'
     return unit.refused(node, "HF051", message, help_)
 
 
@@ -175,14 +229,15 @@ def _is_text_format(spec: re.Match[str]) -> bool:
 
 
 def _int_format(number: QueryTree, spec: re.Match[str]) -> QueryTree:
-    def digits(held: QueryTree) -> QueryTree:
-        if spec["comma"]:
-            return FunctionCall("formatNumber", (held, Constant("#,##0")))
-        return FunctionCall("string", (held,))
-
     if not spec["zero"]:
-        return _aligned(digits(number), spec, ">")
+        return _aligned(_digits(number, spec), spec, ">")
     return hold(number, lambda held: _zero_padded(held, int(spec["width"])), "_number")
+
+
+def _digits(number: QueryTree, spec: re.Match[str]) -> QueryTree:
+    if spec["comma"]:
+        return FunctionCall("formatNumber", (number, Constant("#,##0")))
+    return FunctionCall("string", (number,))
 
 
 def _zero_padded(number: QueryTree, width: int) -> QueryTree:

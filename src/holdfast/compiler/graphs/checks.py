@@ -46,7 +46,8 @@ from holdfast.errors import nearest
 from holdfast.limits import NAME_CHARACTERS_MAX
 
 _ID: Final = re.compile(rf"[A-Za-z0-9_.\-]{{1,{NAME_CHARACTERS_MAX}}}")
-#: No request may name a workflow "." or "..", and names that begin with "holdfast." are Holdfast's.
+#: Names that no graph may have. A request cannot name a workflow "." or "..", and names that begin
+#: with "holdfast." belong to Holdfast.
 _RESERVED: Final = re.compile(r"\.\.?\Z|holdfast\.")
 _ID_EXPECTED: Final = f"1 to {NAME_CHARACTERS_MAX} of A-Z a-z 0-9 _ . -"
 

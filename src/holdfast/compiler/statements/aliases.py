@@ -83,7 +83,8 @@ def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[s
     functions = {
         node.name
         for node in ast.walk(function)
-        # A call of the workflow's own name starts a child, which gets copies.
+        # Leave out the workflow itself. A call of its name starts a child, which gets copies of the
+        # arguments.
         if isinstance(node, ast.FunctionDef) and node is not function
     }
     for node in ast.walk(function):

@@ -97,7 +97,8 @@ class TypedDictOf(DictOf):
 
     @property
     def required(self) -> tuple[str, ...]:
-        # Under `from __future__ import annotations` Python itself does not see `NotRequired`.
+        # Read the annotations again. With `from __future__ import annotations` Python itself does
+        # not notice `NotRequired`.
         hints = typing.get_type_hints(self.cls, include_extras=True)
         return tuple(name for name in self.fields() if _is_required(self.cls, name, hints[name]))
 

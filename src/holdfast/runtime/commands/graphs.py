@@ -40,7 +40,8 @@ def register(known: Lookup, tenant: str, text: str) -> JsonResult:
 
     Raises RequestError HF440 for a refused document, HF441 to HF443.
     """
-    # Refuse a document of megabytes before it is compiled, which takes seconds for each.
+    # Check the size before the compilation. A document of several megabytes would take seconds to
+    # compile, only to be refused.
     _require_size(len(graphs.compressed(text)))
     name, definition = known.graphs.compile(text)
     if name in known.workflows:
@@ -121,7 +122,7 @@ def find_workflow(known: Lookup, tenant: str, name: Any) -> Generator[Effect, An
         return FoundWorkflow(name, known.workflows[name])
     found = (yield from graphs.find(tenant, name)) if keys.is_name(name) else None
     if found is None:
-        raise known.no_workflow(name)
+        raise known.no_workflow(name, "; `holdfast workflows` lists registered graphs, too")
     definition = yield from known.programs.fetch(tenant, found.definition)
     return FoundWorkflow(found.name, definition, found)
 

@@ -64,7 +64,8 @@ def drop(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> JsonResult:
     )
     users = _users(event_id, (yield from _Logs(known, tenant).registered(name, key)))
     if name.endswith(REQUEST_SUFFIX) and not users:
-        # An execution that has used the request replies itself.
+        # Store the reply only if no execution has used the request. An execution that has used it
+        # replies itself.
         told = {"request": event_id, "error": _DROPPED_REQUEST, "cause": words["reason"]}
         yield from requests.store_reply(tenant, told)
     return {"event": event_id, "used_by": users}

@@ -157,8 +157,8 @@ def _all_of(place: Examination, log: Log) -> Findings:
     found += yield from _of_control(log)
     if log.state.paused is not None:
         found.append(_paused(log, log.state.paused))
-    # During a pause no inbox message is late, because messages wait for the resume.
     else:
+        # During a pause no inbox message is late, because messages wait for the resume.
         for frame in log.state.frames.values():
             found += yield from _of_frame(place, log, frame)
     found += yield from _of_watch(place, log)

@@ -237,8 +237,8 @@ def _visit(row: Item, logs: _Logs, now_ms: int) -> NoResult:
     if log.state.is_ended:
         if (yield from _finish(log, log.state)):
             yield from follow_ups.drop_row(row)
-        # Keep the row, because no other row leads to this execution.
         else:
+            # Keep the row, because no other row leads to this execution.
             yield from _move(row, watchdog.on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
         return
     yield from wait_rows.repair_row(log, now_ms)

@@ -79,7 +79,8 @@ def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effec
         folded = [record for record in own if record.is_folded]
         if folded:
             yield from status_events.publish_folded(log.state, folded[0], log.sequence, source)
-        # The newest of these records may hold the end, and the first one the begin.
+        # The first of these records may hold the begin, and the newest one the end. So publish
+        # both.
         if len(folded) > 1:
             yield from status_events.publish_folded(log.state, folded[-1], log.sequence, source)
         events = [event for record in own for event in record.events]
