@@ -101,7 +101,7 @@ def note_unguarded(simulation: Simulation) -> None:
     }
     accepted |= {
         (one.tenant, one.run)
-        for one in evidence.forks
+        for one in (*evidence.forks, *evidence.bulks)
         if keys.execution(one.tenant, one.run) not in begun
     }
     unwatched = (simulation.open | accepted) - set(_watched(simulation))
