@@ -52,10 +52,10 @@ _STORMY, _STORM = 0.1, 8
 #: In this share of schedules making a token crashes the worker: its execution is quarantined.
 _DEADLY: Final = 0.03
 _DEADLY_RECEIVES_MAX: Final = 10
-_BULK_PERCENTS: Final = (*[0] * 9, 60)
-_FORK_PERCENTS: Final = (*[0] * 4, 50)
+_BULK_PERCENTS: Final = (*[0] * 24, 60)
+_FORK_PERCENTS: Final = (*[0] * 15, 50)
 #: In this share of schedules the stack archives.
-_ARCHIVING: Final = 0.08
+_ARCHIVING: Final = 0.06
 #: Until when things fail, in milliseconds of virtual time.
 _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 
