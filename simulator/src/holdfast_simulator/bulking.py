@@ -80,7 +80,8 @@ class Bulking:
 def _kinds(scenario: Scenario) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the operations after which the reference still knows the end, with their fields."""
     yield "retry", {}
-    yield "fork", {"step": scenario.machines[scenario.started]["StartAt"]}
+    machine: Any = scenario.machines[scenario.started]
+    yield "fork", {"step": machine["StartAt"]}
     if scenario.pauses:
         yield "pause", {}
         yield "resume", {}

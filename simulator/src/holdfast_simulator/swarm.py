@@ -52,6 +52,7 @@ _STORMY, _STORM = 0.1, 8
 #: In this share of schedules making a token crashes the worker: its execution is quarantined.
 _DEADLY: Final = 0.03
 _DEADLY_RECEIVES_MAX: Final = 10
+#: Few schedules have these: one with them takes up to three times as long.
 _BULK_PERCENTS: Final = (*[0] * 24, 60)
 _FORK_PERCENTS: Final = (*[0] * 15, 50)
 #: In this share of schedules the stack archives.
