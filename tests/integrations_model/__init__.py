@@ -1,1 +1,1 @@
-"""What AWS documents of the calls that state machines make, written without the product's code."""
+"""A model of the calls that state machines make: the rules that AWS documents."""

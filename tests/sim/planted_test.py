@@ -9,6 +9,7 @@ from tests.sim.planted.archives import PLANTED as ARCHIVES
 from tests.sim.planted.deliveries import PLANTED as DELIVERIES
 from tests.sim.planted.doors import PLANTED as DOORS
 from tests.sim.planted.ends import PLANTED as ENDS
+from tests.sim.planted.forks import PLANTED as FORKS
 from tests.sim.planted.index import PLANTED as INDEX
 from tests.sim.planted.kit import Planted, require_caught
 from tests.sim.planted.outside import PLANTED as OUTSIDE
@@ -40,6 +41,7 @@ ALL = (
     *INDEX,
     *STARTS,
     *ARCHIVES,
+    *FORKS,
 )
 
 

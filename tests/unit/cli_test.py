@@ -294,6 +294,13 @@ def test_two_modules_that_use_one_name_are_distinguished(holdfast: Project) -> N
     assert "error[HF071]: two workflows are called hello" in holdfast.printed
 
 
+def test_what_a_decorator_refuses_has_the_line_of_the_module(holdfast: Project) -> None:
+    source = '\n\n@task(group="Pay ments")\ndef charge(order: str) -> str: ...\n'
+    holdfast.module("grouped", f"from holdfast import task{source}")
+    assert holdfast("check", "grouped") == 1
+    assert "error[HF421]: grouped.py:3: the task charge is in the group" in holdfast.printed
+
+
 @pytest.mark.parametrize(
     ("source", "says"),
     [

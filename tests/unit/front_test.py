@@ -127,7 +127,7 @@ def test_a_workflow_that_is_not_there_is_404_and_says_which_are(workflow: Any) -
     request = {"workflow": workflow}
     error = refused(shop, shop.front.start("default", request, CHANCE), "HF205", 404)
 
-    assert error.help == "known: flow"
+    assert error.help == "known: flow; `holdfast workflows` lists registered graphs, too"
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a#b", "x" * 81, 5, ["a"], "\u202etxt", "0" * 26])

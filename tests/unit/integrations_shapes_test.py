@@ -299,3 +299,20 @@ def test_an_error_without_a_body_has_a_name_and_no_message(
     result = stub.perform("s3", operation, arguments)
     cause = rules.expected_cause("S3", "null", 404)
     assert result == TaskFailed(f"S3.{error}Exception", cause)
+
+
+def test_the_metadata_of_a_result_has_headers_as_the_service_spells_them(stub: Stub) -> None:
+    headers = {"Server": "Server", "Connection": "keep-alive", "x-amz-crc32": "2"}
+    stub.answer = wire.Reply(b"{}", headers)
+    arguments = {"TableName": "t", "Key": {"id": {"S": "1"}}}
+    result = stub.perform("dynamodb", "GetItem", arguments, is_sdk=False)
+    shown = result.output["SdkHttpMetadata"]
+    assert list(shown["HttpHeaders"]) == [
+        "Connection",
+        "Server",
+        "x-amz-crc32",
+        "x-amz-id-2",
+        "x-amz-request-id",
+        "x-amzn-RequestId",
+    ]
+    assert shown["AllHttpHeaders"]["Connection"] == ["keep-alive"]

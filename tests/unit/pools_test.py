@@ -228,6 +228,25 @@ def test_the_tasks_that_a_worker_lacks_cost_no_read_of_their_logs(site: Site) ->
         site.client.stop(f"f{number}")
 
 
+def test_a_worker_has_each_task_of_its_pool_even_if_two_modules_have_its_name(
+    site: Site, tmp_path: Path
+) -> None:
+    source = """
+from holdfast import Worker, task
+
+@task(runs_on=Worker("{pool}"))
+def scan(film: str) -> str:
+    return film
+"""
+    with (
+        loaded(tmp_path, source.format(pool="gpu")) as one,
+        loaded(tmp_path, source.format(pool="tape")) as other,
+    ):
+        deployment = Deployment.from_modules([one.__name__, other.__name__], _compile)
+        assert PoolWorker(deployment, site.client, "tape").tasks == ("scan",)
+        assert PoolWorker(deployment, site.client, "gpu").tasks == ("scan",)
+
+
 # -- pauses ----------------------------------------------------------------------------------------
 
 

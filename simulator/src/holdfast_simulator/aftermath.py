@@ -99,6 +99,11 @@ def note_unguarded(simulation: Simulation) -> None:
         for one in evidence.started
         if one.run is not None and keys.execution(one.tenant, one.run) not in begun
     }
+    accepted |= {
+        (one.tenant, one.run)
+        for one in evidence.forks
+        if keys.execution(one.tenant, one.run) not in begun
+    }
     unwatched = (simulation.open | accepted) - set(_watched(simulation))
     if not unwatched:
         return

@@ -57,9 +57,19 @@ class StartAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkAnswer:
+    """A fork that was accepted: its id, its origin, and the step at which it begins."""
+
+    tenant: str
+    run: str
+    origin: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
-    """An answer to a caller. `what` is "answer", "heartbeat", "event", "stop" or "redrive"; or
-    "look" when the call was refused. Two kinds must be refused: a "contradiction" of an accepted
+    """An answer to a caller. `what` is "answer", "heartbeat", "event", "stop", "fork" or "redrive";
+    or "look" when the call was refused. Two kinds must be refused: a "contradiction" of an accepted
     answer, and a "forgery".
 
     `asked_ms`: the time at which the request began.
@@ -107,6 +117,7 @@ class Evidence:
     wrote: list[Wrote] = field(default_factory=list)
     started: list[StartAnswer] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
+    forks: list[ForkAnswer] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
     stuck: list[tuple[str, int, int]] = field(default_factory=list)
     messages: Counter[str] = field(default_factory=Counter)

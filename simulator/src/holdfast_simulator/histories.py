@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,6 +32,30 @@ class StoredHistory:
     @cached_property
     def events(self) -> tuple[Event, ...]:
         return tuple(event for record in self.records for event in record.events)
+
+    @cached_property
+    def copied(self) -> int:
+        """Return how many events are copies of its origin's. `ExecutionForked` follows them; copied
+        events may have one of that type, too, when the origin is a fork itself.
+        """
+        first = self.records[0].events if self.records else ()
+        forks = (n for n, event in enumerate(first) if event.type == "ExecutionForked")
+        return max(forks, default=0)
+
+    def marked(self, record: Record) -> Iterator[tuple[Event, bool]]:
+        """Yield the events of a record, and whether each is a copy: its origin ran it."""
+        copied = self.copied if record is self.records[0] else 0
+        return ((event, number < copied) for number, event in enumerate(record.events))
+
+    @property
+    def begun(self) -> Event:
+        """Return the event with which it began."""
+        return self.events[self.copied]
+
+    @property
+    def fork(self) -> Event | None:
+        """Return the event with which it began as a fork."""
+        return self.begun if self.begun.type == "ExecutionForked" else None
 
 
 def histories(services: Services) -> list[StoredHistory]:

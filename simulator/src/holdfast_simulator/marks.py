@@ -131,6 +131,7 @@ class Read(StrEnum):
     FULL_RECORD = "a record was full of states"
     SNAPSHOT = "a record held a snapshot"
     BLOB = "a value went into a blob"
+    FORKED = "an execution began as a fork"
     REDRIVEN = "an execution that had ended went on"
     RENEWED = "a log was renewed before TTL could take it"
     # Callers.

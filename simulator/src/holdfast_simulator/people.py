@@ -22,6 +22,7 @@ from holdfast.runtime.storage import keys, tables
 from holdfast_simulator import faults, heartbeats
 from holdfast_simulator.answers import ticket_of
 from holdfast_simulator.evidence import StartAnswer
+from holdfast_simulator.forking import Forking
 from holdfast_simulator.marks import Seen
 from holdfast_simulator.operators import Hears, Meddlers, noting
 from holdfast_simulator.pausing import Pausing
@@ -64,6 +65,8 @@ class People:
         self._hand_over_menu = faults.menu(simulation.swarm, "answered early")
         if simulation.swarm.redrive_percent:
             simulation.on_record.append(self._meddlers.maybe_redrive)
+        if simulation.swarm.fork_percent:
+            simulation.on_record.append(Forking(simulation, front, self.insist).maybe_fork)
         if simulation.scenario.answers or _asks(simulation.scenario.machines):
             simulation.on_record.append(self._look_soon)
             simulation.on_begin.append(self._maybe_hand_over)

@@ -31,6 +31,7 @@ _BY_TYPE: Final = {
     "ExecutionTimedOut": Read.TIMED_OUT,
     "ExecutionAborted": Read.ABORTED,
     "ExecutionRedriven": Read.REDRIVEN,
+    "ExecutionForked": Read.FORKED,
     "HeartbeatSeen": Read.HEARTBEAT,
     "Claimed": Read.TAKEN_OVER,
     "UndoStarted": Read.UNDONE,

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from holdfast.asl.program import Json
 from holdfast.core.events import TERMINAL_EVENTS, Event
@@ -107,9 +107,19 @@ class Ruling:
 def rulings_of(histories: Iterable[RecordedEvents]) -> dict[str, Ruling]:
     """Return the ruling of each execution, by its id."""
     found: dict[str, Ruling] = {}
-    for history in histories:
-        found[history.run] = _Reader(history.events).ruling(found)
+    many = tuple(histories)
+    forks = {one.run: of for one in many if (of := _fork_of(one.events)) is not None}
+    for history in many:
+        found[history.run] = _Reader(history.events, forks).ruling(found)
     return found
+
+
+def _fork_of(events: Sequence[Event]) -> Mapping[str, Any] | None:
+    """Return the run and the event at which an execution began as a fork. The last one is its own:
+    copied events may have another.
+    """
+    forked = next((one for one in reversed(events) if one.type == "ExecutionForked"), None)
+    return None if forked is None else forked.holdfast["of"]
 
 
 def ended(events: Sequence[Event]) -> RuledEnd:
@@ -134,8 +144,9 @@ class _Lanes:
 class _Reader:
     """The walk through one history."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event], forks: Mapping[str, Mapping[str, Any]]) -> None:
         self.events = events
+        self.forks = forks
         self.visits: dict[tuple[LinePath, str], list[Visit]] = defaultdict(list)
         self.visit: dict[str, Visit] = {}
         self.position: dict[str, str] = {}
@@ -220,9 +231,16 @@ class _Reader:
             self._add_lane(frame)
         self.visits[self.paths[frame], position].append(visit)
 
+    def _run_of(self, event: Event) -> str:
+        """Return the execution that recorded the event first: the origin of a fork, for a copy."""
+        run = str(self.events[0].holdfast["run"])
+        while (of := self.forks.get(run)) is not None and event.id <= of["event"]:
+            run = str(of["run"])
+        return run
+
     def _schedule(self, event: Event, frame: str) -> None:
-        own, run = event.holdfast, self.events[0].holdfast["run"]
-        child = f"{run}.{own['entry']}.{own['attempt']}"
+        own = event.holdfast
+        child = f"{self._run_of(event)}.{own['entry']}.{own['attempt']}"
         self.visit[frame].endings.append(Ending(event.at_ms, child=child))
         since_ms = own.get("due", event.at_ms)
         seconds, heartbeat = (
@@ -260,7 +278,7 @@ class _Reader:
         key = (self.paths[frame], self.position[frame])
         number, self.openings[key] = self.openings[key], self.openings[key] + 1
         entry = event.holdfast["entry"]
-        child = f"{self.events[0].holdfast['run']}.{entry}"
+        child = f"{self._run_of(event)}.{entry}"
         ending = Ending(event.at_ms, child=child, opening=number)
         self.visit[frame].endings.append(ending)
         path = (*self.paths[frame], (self.position[frame], number, 0))

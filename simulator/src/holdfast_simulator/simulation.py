@@ -77,7 +77,8 @@ SWEEP_MS: Final = SWEEP_SECONDS * 1_000
 _HIDDEN_MS: Final = VISIBILITY_SECONDS * 1_000
 _DAY_MS: Final = 86_400_000
 
-#: A schedule with so many effects is a loop: the busiest of the corpus take a tenth.
+#: A schedule with so many effects is a loop: the busiest of the corpus take a tenth. A fork may do
+#: as much as its origin.
 TURNS_MAX: Final = 100_000
 
 ScheduledAction = Callable[[], None]
@@ -163,7 +164,7 @@ class Simulation:
         """Until that moment, or nothing is left to happen, or it is over."""
         while self._heap and self._heap[0][0] <= until_ms and not is_over():
             self._turns += 1
-            if self._turns > TURNS_MAX:
+            if self._turns > TURNS_MAX * (1 + len(self.evidence.forks)):
                 self.evidence.is_endless = True
                 return
             self.now_ms, _, action = heappop(self._heap)

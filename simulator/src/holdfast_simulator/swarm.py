@@ -51,9 +51,10 @@ _OFF: Final = 0.34
 _STORMY, _STORM = 0.1, 8
 #: In this share of schedules making a token crashes the worker: its execution is quarantined.
 _DEADLY: Final = 0.03
+_DEADLY_RECEIVES_MAX: Final = 10
+_FORK_PERCENTS: Final = (*[0] * 4, 50)
 #: In this share of schedules the stack archives.
 _ARCHIVING: Final = 0.08
-_DEADLY_RECEIVES_MAX: Final = 10
 #: Until when things fail, in milliseconds of virtual time.
 _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 
@@ -67,7 +68,8 @@ class Swarm:
     of a scenario that may be paused, and resumes it later; `skip_percent` how likely an operator
     gives a step its result, in a scenario that has such results. `has_deadly_tokens`: making a
     token crashes the worker, until the faults are over. `archives`: the stack archives each ended
-    execution before TTL may delete its records. `ends_with_tape`: the faults are over when
+    execution before TTL may delete its records. `fork_percent`: how likely an operator forks an
+    execution, when it begins and when it ends. `ends_with_tape`: the faults are over when
     the choices on the tape are used up and frozen hosts have thawed.
     """
 
@@ -87,6 +89,7 @@ class Swarm:
     pause_percent: int = 0
     skip_percent: int = 0
     archives: bool = False
+    fork_percent: int = 0
     ends_with_tape: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -123,6 +126,7 @@ def drawn(seed: int) -> Swarm:
         pause_percent=chance.choice((0, 50, 100)),
         skip_percent=chance.choice((0, 50, 100)),
         archives=chance.random() < _ARCHIVING,
+        fork_percent=chance.choice(_FORK_PERCENTS),
     )
     if not found.has_deadly_tokens:
         return found

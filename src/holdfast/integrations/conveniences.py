@@ -39,9 +39,17 @@ _UNWANTED: Final = frozenset(
 
 
 def without_conveniences(client: Any) -> None:
-    """Unregister the handlers from a client of botocore."""
+    """Unregister the handlers from a client of botocore, and keep the names of headers as the
+    service has sent them, because results of optimised integrations show them.
+    """
     from botocore.handlers import BUILTIN_HANDLERS  # noqa: PLC0415
 
     for event, handler, *_ in BUILTIN_HANDLERS:
         if getattr(handler, "__name__", None) in _UNWANTED:
             client.meta.events.unregister(event, handler)
+    client.meta.events.register("after-call", _keep_spelling)
+
+
+def _keep_spelling(http_response: Any, parsed: dict[str, Any], **_rest: Any) -> None:
+    headers = {str(name): value for name, value in http_response.headers.items()}
+    parsed["ResponseMetadata"]["HTTPHeaders"] = headers

@@ -1,7 +1,7 @@
 """SdkHttpMetadata and SdkResponseMetadata, which optimised integrations add to their results.
 
-botocore returns header names in lower case. AWS's results have them as the service sent them;
-recordings show the spellings below.
+AWS's results have the names of headers as the service sent them. A response of this process, or of
+an emulator, has them in lower case; recordings show the spellings below.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def sdk_metadata(response: Mapping[str, Any]) -> dict[str, Any]:
     metadata = response.get("ResponseMetadata", {})
     headers = {
         _SPELLINGS.get(name, name): value
-        for name, value in sorted(metadata.get("HTTPHeaders", {}).items())
+        for name, value in sorted(metadata.get("HTTPHeaders", {}).items(), key=_in_lower_case)
     }
     return {
         "SdkHttpMetadata": {
@@ -41,6 +41,10 @@ def sdk_metadata(response: Mapping[str, Any]) -> dict[str, Any]:
         },
         "SdkResponseMetadata": {"RequestId": metadata.get("RequestId", "")},
     }
+
+
+def _in_lower_case(header: tuple[str, str]) -> str:
+    return header[0].lower()
 
 
 def own_metadata(request_id: str, content_length: int) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from holdfast.api.registry import Registry
 from holdfast.api.sealing import LocalVault, Seals
@@ -20,6 +22,9 @@ from holdfast.core.schedules import fault_in
 from holdfast.deployment import rule_of
 from holdfast.errors import HoldfastError, WorkflowError
 from holdfast.sealed import hidden
+
+#: The beginning of the file names of Holdfast's own modules.
+_PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,13 @@ def import_module(name: str) -> ModuleType:
     """Import a module. This runs the user's own code, so it may raise any error."""
     try:
         Registry.from_modules([name])
+    except CompileErrors:
+        raise
+    except WorkflowError as error:
+        # What a decorator refuses, such as the name of a group, is a line of the module.
+        raise WorkflowError(
+            error.code, f"{_place(error)}{error.message}", help=error.help
+        ) from None
     except HoldfastError:
         raise
     except Exception as error:  # noqa: BLE001  # a module may raise anything
@@ -154,9 +166,9 @@ def _folder(module: ModuleType) -> Path:
     return _shown(Path(module.__file__).parent)
 
 
-def _shown(folder: Path) -> Path:
+def _shown(path: Path) -> Path:
     """Return the path, relative if it is in the current folder."""
-    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _place(error: Exception) -> str:
@@ -166,6 +178,6 @@ def _place(error: Exception) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith("<frozen") and "importlib" not in frame.filename
+        if not frame.filename.startswith((_PACKAGE, "<")) and "importlib" not in frame.filename
     ]
-    return f"{frames[-1].filename}:{frames[-1].lineno}: " if len(frames) > 1 else ""
+    return f"{_shown(Path(frames[-1].filename))}:{frames[-1].lineno}: " if frames else ""

@@ -54,8 +54,8 @@ class Planted:
             yield partial(_drawn, deployed, chosen, seed)
 
     def _swarm(self, seed: int) -> Swarm:
-        # Only the bugs of the archive need one, and it makes each schedule slower.
-        drawn = replace(swarm.drawn(seed), archives=False)
+        # Only the bugs of archives and forks need them, and they make each schedule slower.
+        drawn = replace(swarm.drawn(seed), archives=False, fork_percent=0)
         if self.rates is None:
             return drawn
         assert self.rates.keys() <= RATES_MAX.keys(), f"no such fault: {self.rates}"

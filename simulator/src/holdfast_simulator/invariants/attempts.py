@@ -101,9 +101,10 @@ class _Walk:
         for record in self._history.records:
             place = (self._history.tenant, self._history.run, record.sequence)
             self._skew_ms = self._skew_of.get(place, 0)
-            for event in record.events:
+            for event, is_copied in self._history.marked(record):
                 for text in self._at(event):
-                    yield f"{self._history.run}: event {event.id} {event.type}: {text}"
+                    if not is_copied:
+                        yield f"{self._history.run}: event {event.id} {event.type}: {text}"
 
     def _at(self, event: Event) -> Iterator[str]:
         own = event.holdfast

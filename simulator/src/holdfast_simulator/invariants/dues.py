@@ -206,6 +206,8 @@ class _Walk:
             self._started_ms = event.at_ms
             if "due" in own:
                 self._set(event, "", "execution", own["due"])
+        elif kind == "ExecutionForked":
+            self._begin_anew(event)
         elif kind == "Paused":
             self._pause(event)
         elif kind == "Resumed":
@@ -239,6 +241,18 @@ class _Walk:
             self._give_up_all(own["failed"], event)
         else:
             self._of_task(frame, event)
+
+    def _begin_anew(self, event: Event) -> None:
+        """Drop the moments of the copied events: they belong to the origin. The deadlines around
+        the step are set again.
+        """
+        self.dues = Dues()
+        self._started_ms, self._is_frozen = event.at_ms, False
+        self._open.clear()
+        self._tasks.clear()
+        self._entered[""] = event.at_ms
+        if "due" in event.holdfast:
+            self._set(event, "", "execution", event.holdfast["due"])
 
     # -- pauses ------------------------------------------------------------------------------------
 

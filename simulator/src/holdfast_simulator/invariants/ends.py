@@ -67,7 +67,8 @@ class _Ends:
         self.reason: Mapping[str, Any] = {}
 
     def read(self) -> Iterator[str]:
-        for event in self.history.events:
+        self.due_ms = self.history.begun.holdfast.get("due")
+        for event in self.history.events[self.history.copied :]:
             control = event.holdfast.get("control")
             if control is not None:
                 yield from self._controlled(event, control)

@@ -168,9 +168,10 @@ class _Waits:
     def read(self) -> Iterator[str]:
         before: Execution | None = None
         for record, state in zip(self.history.records, self.history.states, strict=True):
-            for event in record.events:
+            for event, is_copied in self.history.marked(record):
                 for text in self._at(event, before):
-                    yield f"{self.history.run}: {text}"
+                    if not is_copied:
+                        yield f"{self.history.run}: {text}"
             before = state
 
     def _at(self, event: Event, before: Execution | None) -> Iterator[str]:

@@ -49,7 +49,7 @@ def _of(history: StoredHistory) -> Iterator[str]:
             if paused is None:
                 yield f"{history.run}: it is resumed, and was not paused"
             paused = None
-        elif event.type in TERMINAL_EVENTS:
+        elif event.type in TERMINAL_EVENTS or event.type == "ExecutionForked":
             paused = None
         elif paused is not None and _begins(event, takeovers.get(frame, 0)):
             yield f"{history.run}: {event.type} on line {frame!r} while it is paused"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.runtime.effects import Get, Item
+from holdfast.runtime.effects import Item
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.answers import TokenClaims, says, ticket_of
 from holdfast_simulator.evidence import Told
@@ -55,7 +55,9 @@ def of_starts(case: Case) -> Iterator[str]:
         if one.refused is None:
             continue
         place = (keys.name(one.tenant, one.workflow, str(one.name)), keys.ONLY)
-        item = case.services.perform(Get(tables.MAIL, *place))
+        # TTL may have deleted the row since
+        rows = (row for row in case.services.items(tables.MAIL) if (row["pk"], row["sk"]) == place)
+        item = next(rows, None)
         owner = None if item is None else begun.get((one.tenant, str(item["run"])))
         is_taken = owner is not None and owner.input != one.data
         was_taken = is_taken and case.schedule.stored[place] <= one.at_ms

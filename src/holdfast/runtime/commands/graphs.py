@@ -122,7 +122,7 @@ def find_workflow(known: Lookup, tenant: str, name: Any) -> Generator[Effect, An
         return FoundWorkflow(name, known.workflows[name])
     found = (yield from graphs.find(tenant, name)) if keys.is_name(name) else None
     if found is None:
-        raise known.no_workflow(name)
+        raise known.no_workflow(name, "; `holdfast workflows` lists registered graphs, too")
     definition = yield from known.programs.fetch(tenant, found.definition)
     return FoundWorkflow(found.name, definition, found)
 

@@ -76,12 +76,12 @@ class Lookup:
             raise self.no_workflow(name)
         return self.workflows[name]
 
-    def no_workflow(self, name: Any) -> RequestError:
+    def no_workflow(self, name: Any, beside: str = "") -> RequestError:
         return RequestError(
             "HF205",
             f"there is no workflow {name!r:.90}",
             status=404,
-            help=known_names(name, self.workflows),
+            help=known_names(name, self.workflows) + beside,
         )
 
     def event_payload(self, tenant: str, name: Any, key: str) -> Generator[Effect, Any, Payload]:
