@@ -29,9 +29,11 @@ _FILE: Final = "document"
 _DIAGNOSTIC: Final = ("code", "message", "help", "line", "column")
 #: The most refusals of one document in an answer, which may have at most 6 MB on Lambda.
 _REFUSALS_MAX: Final = 50
-#: The most graphs that a process keeps in memory. A graph in memory need not be read again at the
-#: next start of an execution.
-_GRAPHS_MAX: Final = 256
+#: The graphs that a process keeps in memory. A graph in memory need not be read again at the next
+#: start of an execution. It takes about 17 bytes for each character of its document.
+_SMALL_CHARACTERS_MAX: Final = 20_000
+_SMALL_GRAPHS_MAX: Final = 128
+_LARGE_GRAPHS_MAX: Final = 2
 
 
 class DeployedGraphs:
@@ -43,14 +45,15 @@ class DeployedGraphs:
             *registry.step_types,
         )
         self._vault = vault
-        self._read = lru_cache(maxsize=_GRAPHS_MAX)(self._parsed)
+        self._small = lru_cache(maxsize=_SMALL_GRAPHS_MAX)(self._parsed)
+        self._large = lru_cache(maxsize=_LARGE_GRAPHS_MAX)(self._parsed)
 
     def compile(self, text: str) -> tuple[str, Definition]:
         from holdfast.compiler.compile import compile_dag  # noqa: PLC0415 - most requests need no compiler
         from holdfast.compiler.diagnostics import CompileErrors  # noqa: PLC0415
 
         try:
-            found = compile_dag(self._read(text))
+            found = compile_dag(self._parsed(text))
         except CompileErrors as refused:
             shown, all_ = refused.diagnostics[:_REFUSALS_MAX], len(refused.diagnostics)
             text = str(CompileErrors(shown))
@@ -63,8 +66,9 @@ class DeployedGraphs:
         return found.name, definition
 
     def normalise_input(self, tenant: str, text: str, value: Json) -> Json:
+        read = self._small if len(text) <= _SMALL_CHARACTERS_MAX else self._large
         try:
-            graph = self._read(text)
+            graph = read(text)
         except HoldfastError as refused:
             raise RequestError(
                 "HF444",

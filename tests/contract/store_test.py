@@ -460,7 +460,11 @@ def test_an_archived_execution_is_found_by_the_beginning_of_its_key(stack: Stack
 
     found = stack.perform(GetArchive("default/day=2027-01-15/run-"))
 
+    until = "default/day=2027-01-15/run-2.gz"
+    earlier = stack.perform(GetArchive("default/day=2027-01-15/run-", until))
+
     assert (found.data, found.place[-8:]) == (b"3", "run-3.gz")
+    assert (earlier.data, earlier.place[-8:]) == (b"2", "run-2.gz")
     assert stack.perform(GetArchive("default/day=2027-01-15/other-")) is None
 
 

@@ -150,6 +150,19 @@ def test_a_setting_that_cannot_be_is_named(group: Group, key: str) -> None:
     assert refused.value.key == key
 
 
+def test_the_longest_time_out_may_be_that_of_a_second_task_with_the_name(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, minutes in (("shop_a", 1), ("shop_b", 14)):
+        (tmp_path / f"{module}.py").write_text(
+            "from holdfast import minutes, task\n"
+            f'@task(group="payments", timeout=minutes({minutes}))\ndef charge() -> None: ...\n'
+        )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = find_groups(["shop_a", "shop_b"])
+    assert found["payments"].longest == (timedelta(minutes=14), "charge")
+
+
 def test_the_groups_are_found_in_the_code(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "grouped_shop.py").write_text(
         "from holdfast import minutes, task\n"

@@ -225,6 +225,31 @@ def test_a_retry_after_the_archive_makes_a_second_line() -> None:
     assert all("ttl" in item for item in shop.world.services.items(tables.EXECUTIONS))
 
 
+def test_the_history_of_an_execution_that_was_retried_after_months_is_whole() -> None:
+    outcomes: list[Any] = [TaskFailed("Broken", None), TaskFailed("Broken", None), None]
+    shop = shop_of(chain(1), tasks=lambda effect: outcomes.pop(0) or add(effect))
+    run = shop.start({"n": 1})
+    for day in range(0, 400, 20):
+        shop.world.at(START_MS + day * DAY_MS, lambda: expire(shop.world))
+
+    def retry() -> None:
+        shop.insist(lambda: shop.front.retry("default", run, {"reason": "fixed"}, b"01234567"))
+
+    shop.world.at(START_MS + 80 * DAY_MS, retry)
+    shop.world.at(START_MS + 160 * DAY_MS, retry)
+    shop.world.run(until_ms=START_MS + 400 * DAY_MS)
+    assert shop.world.services.items(tables.EXECUTIONS) == []
+    newest = json.loads(max(lines(shop.world).items())[1]["history"])
+    assert newest[0]["type"] == "ExecutionRedriven"
+    events = shop.world.call(shop.front.history("default", run))["events"]
+    numbers = [event["record"] for event in events]
+    assert events[0]["type"] == "ExecutionStarted"
+    assert numbers == sorted(numbers)
+    assert {*numbers} == {*range(numbers[-1] + 1)}
+    assert [event["type"] for event in events].count("ExecutionRedriven") == 2
+    assert events[-len(newest) :] == newest
+
+
 def test_without_the_bucket_nothing_expires_and_the_error_is_told() -> None:
     def broken(world: SimulatorWorld, effect: Effect, when: When) -> None:
         if isinstance(effect, PutArchive) and when == "before" and world.now_ms < BROKEN_UNTIL_MS:

@@ -228,6 +228,25 @@ def test_the_tasks_that_a_worker_lacks_cost_no_read_of_their_logs(site: Site) ->
         site.client.stop(f"f{number}")
 
 
+def test_a_worker_has_each_task_of_its_pool_even_if_two_modules_have_its_name(
+    site: Site, tmp_path: Path
+) -> None:
+    source = """
+from holdfast import Worker, task
+
+@task(runs_on=Worker("{pool}"))
+def scan(film: str) -> str:
+    return film
+"""
+    with (
+        loaded(tmp_path, source.format(pool="gpu")) as one,
+        loaded(tmp_path, source.format(pool="tape")) as other,
+    ):
+        deployment = Deployment.from_modules([one.__name__, other.__name__], _compile)
+        assert PoolWorker(deployment, site.client, "tape").tasks == ("scan",)
+        assert PoolWorker(deployment, site.client, "gpu").tasks == ("scan",)
+
+
 # -- pauses ----------------------------------------------------------------------------------------
 
 
@@ -578,6 +597,19 @@ def test_doctor_is_red_while_tasks_wait_and_no_worker_has_them(site: Site) -> No
     site.later(4 * MINUTE_MS)
     site.client.stop("f1")
     assert site.client.doctor() == []  # nothing waits, though the row of the offer is left
+
+
+def test_doctor_is_green_while_a_pause_holds_the_tasks(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    site.client.start(converted, "Alien", name="c1")
+    site.client.change_pause("the machines are moved", paused=True, task="render")
+    site.client.pause("c1", "the machines are moved")
+    site.later(3 * MINUTE_MS)
+    assert "POOL_UNSERVED" not in [found["reason"] for found in site.client.doctor()]
+    site.client.change_pause("they are moved", paused=False, task="render")
+    assert "POOL_UNSERVED" in [found["reason"] for found in site.client.doctor()]
+    for name in ("f1", "c1"):
+        site.client.stop(name)
 
 
 def test_a_worker_announces_itself_and_leaves_at_its_drain(site: Site) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Client
+from holdfast import Client, Dag
 from holdfast.cli import main
 from holdfast.errors import RequestError
 from holdfast.runtime.commands import graphs as commands
@@ -273,6 +274,22 @@ def test_a_graph_whose_task_is_gone_from_the_code_is_not_started() -> None:
     with pytest.raises(RequestError, match="no longer fits the graph") as refused:
         later.normalise_input("default", json.dumps(ORDER_FULFILLMENT), {"order": "o1"})
     assert (refused.value.code, refused.value.status) == ("HF444", 409)
+
+
+def test_a_process_keeps_few_large_graphs_in_memory(stack: MemoryStack) -> None:
+    def graphs_in_memory() -> int:
+        gc.collect()
+        return sum(isinstance(one, Dag) for one in gc.get_objects())
+
+    before = graphs_in_memory()
+    for number in range(4):
+        document = {**ORDER_FULFILLMENT, "workflow_id": f"g{number}"}
+        text = json.dumps(document) + " " * 20_000
+        stack.site.request("POST", "/workflows", text)
+        start = {"workflow": f"g{number}", "input": {"order": "o1"}}
+        assert request(stack, "POST", "/executions", start)[0] == 201
+
+    assert graphs_in_memory() - before == 2
 
 
 def test_the_client_and_the_command_line_register_and_draw(

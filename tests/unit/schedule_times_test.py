@@ -130,6 +130,21 @@ def test_every_rule_over_three_years_where_half_an_hour_is_missing(cron: str) ->
     require_same(cron, "Australia/Lord_Howe", "shift", "first")
 
 
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("repeated", ["first", "last"])
+def test_the_next_time_after_any_instant_around_a_change_is_the_next_of_all(
+    zone: str, repeated: Any
+) -> None:
+    rule = Rule("30 2 * * *", zone, repeated=repeated)
+    times = read_otherwise(rule.cron, zone, "shift", repeated)
+    around = [at for at in changes(zone)[0] if FROM + 3 * HOUR < at < UNTIL - 3 * HOUR]
+    assert len(around) >= 6
+    for change, minutes in product(around, range(-180, 180, 10)):
+        at = change + timedelta(minutes=minutes)
+        found = next_after(rule, int(at.timestamp() * 1_000))
+        assert found == int(times[bisect_right(times, at)].timestamp() * 1_000), (zone, at)
+
+
 @pytest.mark.slow
 def test_every_rule_with_every_setting_in_five_zones_over_three_years() -> None:
     begun, times = perf_counter(), 0

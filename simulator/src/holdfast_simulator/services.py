@@ -335,7 +335,7 @@ class Services:
         self.archive[effect.key] = effect.data
 
     def _get_archive(self, effect: GetArchive) -> Archived | None:
-        found = max((key for key in self.archive if key.startswith(effect.prefix)), default=None)
+        found = effect.last_of(key for key in self.archive if key.startswith(effect.prefix))
         return None if found is None else Archived(found, self.archive[found])
 
     def _send(self, effect: Send) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -157,13 +158,22 @@ class Dag(GraphModel, Workflow[..., Any]):
 class _Function:
     """Replaces the function of a workflow: it has parameters and annotations, and runs the graph in
     plain Python.
+
+    The reference to the graph is weak. The compiler keeps the signatures of a thousand functions,
+    and would otherwise keep a thousand graphs that were registered at run time.
     """
 
     def __init__(self, graph: Dag) -> None:
-        self._graph = graph
+        self._weak = weakref.ref(graph)
         self.__name__ = self.__qualname__ = graph.name
         self.__module__ = graph.written.module
         self.__doc__ = f"The graph {graph.name}."
+
+    @property
+    def _graph(self) -> Dag:
+        graph = self._weak()
+        assert graph is not None
+        return graph
 
     @property
     def __signature__(self) -> inspect.Signature:

@@ -18,7 +18,7 @@ from holdfast.errors import WorkflowError
 _ACTION: Final = re.compile(r"(aws-sdk:)?[a-z0-9-]+(:[A-Za-z0-9]+)?")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 #: The greatest rate. Each gate of a limit gives out at most 400 starts once a second, and a limit
-#: has at most 64 gates. That is twice this rate, so half of it is a reserve.
+#: has at most 64 gates. That is twice this rate, so a half is left as a reserve.
 _PER_SECOND_MAX: Final = 12_800.0
 _CONCURRENCY_MAX: Final = 2_560
 _DAY_SECONDS: Final = 86_400

@@ -53,13 +53,12 @@ class Archive:
             return None
         try:
             s3 = self._clients.get("blobs")
-            # S3 lists the objects in the order of their keys. An execution has one object for each
-            # of its ends, so the last object is that of the newest end.
+            # An execution has one object for each of its ends, so one page lists all of them.
             listed = s3.list_objects_v2(Bucket=self._bucket, Prefix=effect.prefix)
-            found = [str(one["Key"]) for one in listed.get("Contents", ())]
-            if not found:
+            found = effect.last_of(str(one["Key"]) for one in listed.get("Contents", ()))
+            if found is None:
                 return None
-            answer = s3.get_object(Bucket=self._bucket, Key=found[-1])
-            return Archived(f"s3://{self._bucket}/{found[-1]}", bytes(answer["Body"].read()))
+            answer = s3.get_object(Bucket=self._bucket, Key=found)
+            return Archived(f"s3://{self._bucket}/{found}", bytes(answer["Body"].read()))
         except Exception as error:
             raise fault("list_objects_v2", error) from error

@@ -70,7 +70,7 @@ def find_groups(modules: Sequence[str]) -> dict[str, FoundGroup]:
     found = {
         name: FoundGroup(own_modules) for name, own_modules in registry.modules_of_groups().items()
     }
-    for task in registry.tasks.values():
+    for task in (*registry.tasks.values(), *registry.namesakes.values()):
         if task.group is not None and task.timeout is not None:
             group = found[task.group]
             longest = max(group.longest or (timedelta(), ""), (task.timeout, task.name))

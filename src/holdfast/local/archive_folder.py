@@ -37,8 +37,12 @@ class ArchiveFolder:
             return None
         beginning = self._folder / effect.prefix
         try:
-            found = max(beginning.parent.glob(f"{beginning.name}*.gz"), default=None)
-            return None if found is None else Archived(str(found), found.read_bytes())
+            paths = beginning.parent.glob(f"{beginning.name}*.gz")
+            found = effect.last_of(path.relative_to(self._folder).as_posix() for path in paths)
+            if found is None:
+                return None
+            path = self._folder / found
+            return Archived(str(path), path.read_bytes())
         except OSError as error:
             raise _fault(beginning, error) from error
 

@@ -113,8 +113,9 @@ class PoolWorker:
     _busy: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        found = list(self.deployment.registry.tasks.values())
-        self.tasks = tuple(sorted(task.name for task in found if self._is_own(task)))
+        registry = self.deployment.registry
+        found = [*registry.tasks.values(), *registry.namesakes.values()]
+        self.tasks = tuple(sorted({task.name for task in found if self._is_own(task)}))
         if not self.tasks:
             raise WorkflowError(
                 "HF434",

@@ -12,7 +12,7 @@ the key again (rule R6 in docs/reference/log.md).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -271,11 +271,16 @@ class PutArchive:
 
 @dataclass(frozen=True, slots=True)
 class GetArchive:
-    """Result: Archived | None, the last object whose key begins with `prefix`. None also in a stack
-    without an archive.
+    """Result: Archived | None, the last object whose key begins with `prefix` and is not greater
+    than `until`, if that is given. None also in a stack without an archive.
     """
 
     prefix: str
+    until: str = ""
+
+    def last_of(self, keys: Iterable[str]) -> str | None:
+        """Return the key of that object. `keys` begin with the prefix."""
+        return max((key for key in keys if not self.until or key <= self.until), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ class _Reading:
         if not self._is(dict, row, path, "an object", '{"id": "extract", "type": "extract"}'):
             return None
         kind = str(row.get("type"))
-        # A kind that the project has registered has its own fields, which are checked later.
+        # Do not check the fields of a kind that the project has registered, because such a kind may
+        # have fields of its own.
         if kind not in self.kinds:
             service = ("service",) if kind in NAMED_BY_ID else ()
             known = _APPROVAL if kind == HUMAN_APPROVAL else (*_STEP, *service)

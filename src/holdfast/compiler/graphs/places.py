@@ -146,12 +146,12 @@ def _in_json(file: str, text: str, location: str, path: DocumentPath) -> Spot:
     return Spot(file, Span(line, column, _width(row, column - 1)), row)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _lines(text: str) -> list[str]:
     return text.splitlines() or [""]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=2)
 def _places(text: str) -> Mapping[str, tuple[int, int]]:
     return positions(text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Generator, Iterator
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast.core.run_ids import run_of_uuid
 from holdfast.runtime.commands.export_line import read_line
@@ -13,6 +13,8 @@ from holdfast.runtime.commands.presentation import EventPlace
 from holdfast.runtime.effects import Archived, Effect, GetArchive
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.codec import reading
+
+_Event: TypeAlias = dict[str, Any]
 
 
 def describe(tenant: str, identifier: str) -> Generator[Effect, Any, dict[str, Any] | None]:
@@ -34,7 +36,23 @@ def events(
     if found is None:
         return None
     shown, history = _read(found)
+    history = yield from _whole(tenant, str(shown["execution"]), history)
     return str(shown["execution"]), [one for one in _placed(history) if one[0] > after]
+
+
+def _whole(tenant: str, run: str, history: list[_Event]) -> Generator[Effect, Any, list[_Event]]:
+    """Return the history with the events before it. When an execution is retried months after its
+    end, TTL deletes the earlier records before its next end is archived. The object of the earlier
+    end has those records.
+    """
+    while history and (first := int(history[0]["record"])) > 0:
+        until = keys.archive_key(tenant, run, first - 1)
+        earlier = yield GetArchive(keys.archive_prefix(tenant, run), until)
+        before = [] if earlier is None else _read(earlier)[1]
+        if not before:
+            return history
+        history = [*before, *history]
+    return history
 
 
 def _find(tenant: str, identifier: str) -> Generator[Effect, Any, Archived | None]:
@@ -48,12 +66,12 @@ def _find(tenant: str, identifier: str) -> Generator[Effect, Any, Archived | Non
     return found
 
 
-def _read(found: Archived) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _read(found: Archived) -> tuple[dict[str, Any], list[_Event]]:
     with reading(f"the archived execution {found.place}"):
         return read_line(gzip.decompress(found.data).decode())
 
 
-def _placed(history: list[dict[str, Any]]) -> Iterator[tuple[EventPlace, dict[str, Any]]]:
+def _placed(history: list[_Event]) -> Iterator[tuple[EventPlace, dict[str, Any]]]:
     for sequence, of_record in groupby(history, key=lambda event: int(event["record"])):
         for number, event in enumerate(of_record):
             yield (sequence, number), event
