@@ -11,7 +11,7 @@ def flow(text: str, maybe: str | None, n: int, x: float, b: bool) -> None:
     a = text.title()
     c = text.capitalize()
     d = text.isdigit()
-    e = text.split(",", 1)
+    e = text.split(",", 2)
     f = text.splitlines(True)
     g = text.zfill(n)
     h = text.strip(text)

@@ -19,8 +19,8 @@ from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When
 from tests.builders import Shop, machine, wait_for
 
 
-def test_the_invariants_are_numbered_from_1_to_25() -> None:
-    assert [one.number for one in invariants.ALL] == [f"I{n}" for n in range(1, 26)]
+def test_the_invariants_are_numbered_from_1_to_26() -> None:
+    assert [one.number for one in invariants.ALL] == [f"I{n}" for n in range(1, 27)]
 
 
 def test_a_crash_of_one_invariant_is_a_finding_and_the_others_continue(

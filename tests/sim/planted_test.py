@@ -6,6 +6,7 @@ import pytest
 
 from holdfast_simulator import invariants
 from tests.sim.planted.archives import PLANTED as ARCHIVES
+from tests.sim.planted.bulks import PLANTED as BULKS
 from tests.sim.planted.deliveries import PLANTED as DELIVERIES
 from tests.sim.planted.doors import PLANTED as DOORS
 from tests.sim.planted.ends import PLANTED as ENDS
@@ -42,6 +43,7 @@ ALL = (
     *STARTS,
     *ARCHIVES,
     *FORKS,
+    *BULKS,
 )
 
 

@@ -216,6 +216,8 @@ EXPRESSIONS: dict[str, list[str]] = {
         "s.strip().split(',')",
         "', '.join(s.split())",
         "s.replace(' ', '').strip('x')",
+        "[s.split('a', 1), s.split(', ', 1), s.split(' ', 1)]",
+        "[s.rsplit('a', 1), s.rsplit(' ', 1), s.rsplit('.', 1)[-1]]",
         "[s.strip(), s.strip()]",
         "isinstance(s, str)",
         "'a' <= s <= 'b' <= 'c'",

@@ -599,6 +599,19 @@ def test_doctor_is_red_while_tasks_wait_and_no_worker_has_them(site: Site) -> No
     assert site.client.doctor() == []  # nothing waits, though the row of the offer is left
 
 
+def test_doctor_is_green_while_a_pause_holds_the_tasks(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    site.client.start(converted, "Alien", name="c1")
+    site.client.change_pause("the machines are moved", paused=True, task="render")
+    site.client.pause("c1", "the machines are moved")
+    site.later(3 * MINUTE_MS)
+    assert "POOL_UNSERVED" not in [found["reason"] for found in site.client.doctor()]
+    site.client.change_pause("they are moved", paused=False, task="render")
+    assert "POOL_UNSERVED" in [found["reason"] for found in site.client.doctor()]
+    for name in ("f1", "c1"):
+        site.client.stop(name)
+
+
 def test_a_worker_announces_itself_and_leaves_at_its_drain(site: Site) -> None:
     site.client.start(film, "Alien", 24, name="f1")
     worker = site.worker()

@@ -512,7 +512,8 @@ def test_a_redrive_continues_where_the_execution_failed() -> None:
     found = office.describe(execution)
     assert (found["status"], found["redriveCount"]) == ("SUCCEEDED", 1)
     rows = office.call("ListExecutions", stateMachineArn=machine, redriveFilter="REDRIVEN")
-    assert [row["redriveCount"] for row in rows["executions"]] == [1]
+    shown = [(row["redriveCount"], row["redriveDate"]) for row in rows["executions"]]
+    assert shown == [(1, answer["redriveDate"])]
     rows = office.call("ListExecutions", stateMachineArn=machine, redriveFilter="NOT_REDRIVEN")
     assert rows == {"executions": []}
 

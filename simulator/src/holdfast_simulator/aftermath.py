@@ -99,11 +99,9 @@ def note_unguarded(simulation: Simulation) -> None:
         for one in evidence.started
         if one.run is not None and keys.execution(one.tenant, one.run) not in begun
     }
-    accepted |= {
-        (one.tenant, one.run)
-        for one in evidence.forks
-        if keys.execution(one.tenant, one.run) not in begun
-    }
+    given = [(one.tenant, one.run) for one in evidence.forks]
+    given += [(one.tenant, one.run) for one in evidence.bulks]
+    accepted |= {place for place in given if keys.execution(*place) not in begun}
     unwatched = (simulation.open | accepted) - set(_watched(simulation))
     if not unwatched:
         return

@@ -67,10 +67,20 @@ class ForkAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class BulkAnswer:
+    """A bulk operation that was accepted. Its reason is its own."""
+
+    tenant: str
+    run: str
+    operation: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
-    """An answer to a caller. `what` is "answer", "heartbeat", "event", "stop", "fork" or "redrive";
-    or "look" when the call was refused. Two kinds must be refused: a "contradiction" of an accepted
-    answer, and a "forgery".
+    """An answer to a caller. `what` is "answer", "heartbeat", "event", "stop", "fork", "bulk" or
+    "redrive"; or "look" when the call was refused. Two kinds must be refused: a "contradiction" of
+    an accepted answer, and a "forgery".
 
     `asked_ms`: the time at which the request began.
     """
@@ -118,6 +128,7 @@ class Evidence:
     started: list[StartAnswer] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     forks: list[ForkAnswer] = field(default_factory=list)
+    bulks: list[BulkAnswer] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
     stuck: list[tuple[str, int, int]] = field(default_factory=list)
     messages: Counter[str] = field(default_factory=Counter)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from holdfast.asl.resources import BULK_WORKFLOW
 from holdfast.core.events import Event
 from holdfast.runtime.commands.api import Front
 from holdfast_simulator.evidence import ForkAnswer
@@ -49,6 +50,8 @@ class Forking:
         steps = _entered(found.events)
         if not steps or found.state.origin is not None:
             return  # an execution of a state machine is not forked
+        if found.state.workflow == BULK_WORKFLOW:
+            return  # its fork gives the commands again, as the operator has asked
         step = steps[simulation.tape.number("fork which", len(steps))]
         request = {"step": step, "reason": "drawn", "by": "operator"}
         chance = simulation.number().to_bytes(8, "big")

@@ -132,6 +132,7 @@ class Read(StrEnum):
     SNAPSHOT = "a record held a snapshot"
     BLOB = "a value went into a blob"
     FORKED = "an execution began as a fork"
+    BULK = "a bulk operation was accepted"
     REDRIVEN = "an execution that had ended went on"
     RENEWED = "a log was renewed before TTL could take it"
     # Callers.

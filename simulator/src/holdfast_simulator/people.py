@@ -21,6 +21,7 @@ from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator import faults, heartbeats
 from holdfast_simulator.answers import ticket_of
+from holdfast_simulator.bulking import Bulking
 from holdfast_simulator.evidence import StartAnswer
 from holdfast_simulator.forking import Forking
 from holdfast_simulator.marks import Seen
@@ -82,6 +83,7 @@ class People:
             data = nearly(scenario.input) if is_other else reordered(scenario.input)
             self._start(TENANT, NAME, data, simulation.pause_ms("caller"))
         self._pollers.begin(TENANT)
+        Bulking(simulation, self._front, self.insist).begin(TENANT)
         if swarm.has_other_tenant:
             self._pollers.begin(OTHER_TENANT)
             self._start(OTHER_TENANT, NAME, scenario.input, simulation.pause_ms("caller"))

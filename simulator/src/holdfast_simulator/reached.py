@@ -49,6 +49,7 @@ def reached(evidence: Evidence, histories: Sequence[StoredHistory]) -> Iterator[
     wrote = {(one.run, one.sequence): one.at_ms for one in evidence.wrote}
     for history in histories:
         yield from _Reading(history, evidence, wrote).marks()
+    yield from (Read.BULK for _ in evidence.bulks)
     yield from _callers(evidence)
     yield from _blobs(histories)
     yield from _attempts(evidence, wrote)

@@ -52,9 +52,11 @@ _STORMY, _STORM = 0.1, 8
 #: In this share of schedules making a token crashes the worker: its execution is quarantined.
 _DEADLY: Final = 0.03
 _DEADLY_RECEIVES_MAX: Final = 10
-_FORK_PERCENTS: Final = (*[0] * 4, 50)
+#: Few schedules have these: one with them takes up to three times as long.
+_BULK_PERCENTS: Final = (*[0] * 24, 60)
+_FORK_PERCENTS: Final = (*[0] * 15, 50)
 #: In this share of schedules the stack archives.
-_ARCHIVING: Final = 0.08
+_ARCHIVING: Final = 0.06
 #: Until when things fail, in milliseconds of virtual time.
 _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 
@@ -67,10 +69,11 @@ class Swarm:
     likely a redrive of an ended one is; `pause_percent` how likely an operator pauses an execution
     of a scenario that may be paused, and resumes it later; `skip_percent` how likely an operator
     gives a step its result, in a scenario that has such results. `has_deadly_tokens`: making a
-    token crashes the worker, until the faults are over. `archives`: the stack archives each ended
-    execution before TTL may delete its records. `fork_percent`: how likely an operator forks an
-    execution, when it begins and when it ends. `ends_with_tape`: the faults are over when
-    the choices on the tape are used up and frozen hosts have thawed.
+    token crashes the worker, until the faults are over. `archives`: the stack archives each
+    ended execution before TTL may delete its records. `fork_percent`: how likely an operator forks
+    an execution, when it begins and when it ends; `bulk_percent`: how likely each of two bulk
+    operations is. `ends_with_tape`: the faults are over when the choices on the tape are used up
+    and frozen hosts have thawed.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -90,6 +93,7 @@ class Swarm:
     skip_percent: int = 0
     archives: bool = False
     fork_percent: int = 0
+    bulk_percent: int = 0
     ends_with_tape: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -127,6 +131,7 @@ def drawn(seed: int) -> Swarm:
         skip_percent=chance.choice((0, 50, 100)),
         archives=chance.random() < _ARCHIVING,
         fork_percent=chance.choice(_FORK_PERCENTS),
+        bulk_percent=chance.choice(_BULK_PERCENTS),
     )
     if not found.has_deadly_tokens:
         return found

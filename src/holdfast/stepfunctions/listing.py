@@ -15,6 +15,7 @@ from typing import Any
 from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastError, is_damage
 from holdfast.limits import START_SHARDS
+from holdfast.runtime.commands.redrives import last_redrive_ms
 from holdfast.runtime.commands.start_rows import LISTED_MS, Start, read_start
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query
 from holdfast.runtime.listing import NEWEST, ListEntry, Page, cut_page, read_page
@@ -66,8 +67,8 @@ class Wanted:
 
 
 def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """List executions. Costs at most eight queries of the list, and one for each shard of
-    starts.
+    """List executions. Costs at most eight queries of the list, one for each shard of starts, and
+    one for each listed execution that was redriven.
     """
     wanted = yield from _wanted(service, request)
     scope = f"executions#{wanted.machine.text}#{wanted.statuses}#{wanted.redrive}"
@@ -79,7 +80,12 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
         # A map run with children exists. Without children, read the log of its parent to find out
         # whether it does.
         yield from require_map_run(service, wanted.map_run)
-    answer = {"executions": [_shown(service.place, wanted, listed) for listed in page.entries]}
+    shown = []
+    for listed in page.entries:
+        date = (yield from last_redrive_ms(service.tenant, listed.run)) if listed.redrives else None
+        redriven = {} if date is None else {"redriveDate": date}
+        shown.append({**_shown(service.place, wanted, listed), **redriven})
+    answer = {"executions": shown}
     if page.after is not None:
         return {**answer, "nextToken": make_token(service, page.after, scope)}
     return answer

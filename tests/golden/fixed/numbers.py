@@ -63,6 +63,9 @@ def float_of_2(price: Decimal) -> Any:
 
 @workflow
 def flow(n: int, m: int, x: float, price: Decimal, xs: list[float], text: str) -> None:
+    pause = 1
+    for _ in range(n):
+        pause = pause * 2
     value_of(price)
     value_of_2(price)
     is_so(price)

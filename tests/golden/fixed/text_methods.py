@@ -20,7 +20,7 @@ def is_number(text: str) -> bool:
 
 @pure
 def halves(text: str) -> list[str]:
-    return text.split(",", 1)
+    return text.split(",", 2)
 
 
 @pure

@@ -55,7 +55,7 @@ class Planted:
 
     def _swarm(self, seed: int) -> Swarm:
         # Only the bugs of archives and forks need them, and they make each schedule slower.
-        drawn = replace(swarm.drawn(seed), archives=False, fork_percent=0)
+        drawn = replace(swarm.drawn(seed), archives=False, fork_percent=0, bulk_percent=0)
         if self.rates is None:
             return drawn
         assert self.rates.keys() <= RATES_MAX.keys(), f"no such fault: {self.rates}"

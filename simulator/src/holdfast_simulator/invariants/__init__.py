@@ -1,4 +1,4 @@
-"""The invariants I1 to I25, which hold after any faults: each is a function of the evidence.
+"""The invariants I1 to I26, which hold after any faults: each is a function of the evidence.
 
 Each checker gives what it found wrong, as sentences. Most need the store alone, and who ran what;
 those with `needs_schedule` know the whole schedule, as the others do where there is one.
@@ -17,6 +17,7 @@ from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants import (
     archives,
     attempts,
+    bulks,
     commands,
     ends,
     forks,
@@ -85,6 +86,7 @@ ALL: Final[tuple[Invariant, ...]] = (
     Invariant("I23", "the index shows each wait and each attribute", index.agrees, True),
     Invariant("I24", "no record expires before it is archived", archives.kept, True),
     Invariant("I25", "a fork continues the history of its origin", forks.continued),
+    Invariant("I26", "a bulk operation gives its command once", bulks.given_once, True),
 )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from holdfast.asl.resources import BULK_WORKFLOW
 from holdfast.core.events import Event
 from holdfast.core.run_ids import parent_run
 from holdfast.limits import (
@@ -226,6 +227,8 @@ def _amounts(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
     happened = events + evidence.put_back
     rows = len(evidence.dispatches.rows[history.run])
     parent = history.state.parent
+    # Each worker that fails within a page of a bulk operation leaves a row.
+    pages = evidence.deliveries[history.run] if history.state.workflow == BULK_WORKFLOW else 0
     passed_on = 0 if parent is None else 2 * evidence.deliveries[parent["run"]]
     bounds = {
         "messages": (
@@ -233,7 +236,7 @@ def _amounts(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
             MESSAGES_PER_EVENT_MAX * happened + rows + evidence.letters[history.run] + passed_on,
         ),
         "records": (len(history.records), events),
-        "rows for the sweeper": (rows, happened + hours),
+        "rows for the sweeper": (rows, happened + hours + pages),
     }
     for what, (count, most) in bounds.items():
         if count > SPARE + most:

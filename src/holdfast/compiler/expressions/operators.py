@@ -181,7 +181,7 @@ def _without_form(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Typ
     elif symbol == "%" and is_text(left):
         help_ = _as_f_string(unit, node)
     elif symbol == "**":
-        help_ = "a power has an int base and a constant exponent from 0 to 16: n ** 2"
+        help_ = "n ** 2, with a constant exponent from 0 to 16; in a loop, `pause = pause * 2`"
     else:
         help_ = operand_help(unit, node, symbol, left, right) or help_
     return unit.refused(node, "HF040", message, help_)

@@ -14,6 +14,7 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     FunctionCall,
+    ItemOf,
     QueryTree,
     Regex,
     failure,
@@ -163,7 +164,51 @@ def _split(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> Meth
             return hold(trimmed, _words, "_text"), ListOf(STR), CANNOT_FAIL
         case (TypedQuery(Constant(str(separator)) as query, _, _),) if separator:
             return FunctionCall("split", (value, query)), ListOf(STR), CANNOT_FAIL
+        case (
+            TypedQuery(Constant(str(separator)) as query, _, _),
+            TypedQuery(Constant(1), _, _),
+        ) if separator:
+            return hold(value, lambda text: _at_first(text, query), "_text"), *_TEXTS
     return None
+
+
+def _rsplit(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    """Lower `rsplit(",", 1)`. A longer separator may overlap itself, and is found elsewhere from
+    the right.
+    """
+    match arguments:
+        case (
+            TypedQuery(Constant(str(separator)) as query, _, _),
+            TypedQuery(Constant(1), _, _),
+        ) if len(separator) == 1:
+            return hold(value, lambda text: _at_last(text, query), "_text"), *_TEXTS
+    return None
+
+
+_TEXTS: Final = (ListOf(STR), CANNOT_FAIL)
+
+
+def _at_first(text: QueryTree, separator: QueryTree) -> QueryTree:
+    before = FunctionCall("substringBefore", (text, separator))
+    after = FunctionCall("substringAfter", (text, separator))
+    return _parted(text, separator, before, after)
+
+
+def _at_last(text: QueryTree, separator: QueryTree) -> QueryTree:
+    def build(last: QueryTree) -> QueryTree:
+        size = Binary("-", Binary("-", length(text), length(last)), Constant(1))
+        front = FunctionCall("substring", (text, Constant(0), size))
+        return _parted(text, separator, front, last)
+
+    parts = FunctionCall("split", (text, separator))
+    return hold(ItemOf(parts, Constant(-1)), build, "_last")
+
+
+def _parted(
+    text: QueryTree, separator: QueryTree, before: QueryTree, after: QueryTree
+) -> QueryTree:
+    is_there = FunctionCall("contains", (text, separator))
+    return Conditional(is_there, ArrayOf((before, after)), ArrayOf((text,)))
 
 
 def _words(text: QueryTree) -> QueryTree:
@@ -269,6 +314,7 @@ RULES: Final[Mapping[str, MethodRule]] = MappingProxyType(
         "rstrip": _strip("%s+$"),
         "join": _join,
         "split": _split,
+        "rsplit": _rsplit,
         "splitlines": _splitlines,
         "replace": _replace,
         "find": _find,

@@ -27,7 +27,7 @@ from holdfast.runtime.effects import (
     NoResult,
     Query,
 )
-from holdfast.runtime.offers import execution_of, open_offer
+from holdfast.runtime.offers import execution_of, is_held, open_offer, paused_scopes
 from holdfast.runtime.storage import keys, tables
 
 #: A worker counts as present when it has announced itself within this time. Workers do so each
@@ -143,7 +143,7 @@ class Unserved:
 
 def unserved(known: Lookup, tenant: str) -> Generator[Effect, Any, list[Unserved]]:
     """Return, for each pool, the task that has waited longest, when no worker that is there has
-    it.
+    it. A task that a pause holds waits for no worker.
     """
     now_ms = yield Clock()
     found = []
@@ -158,6 +158,9 @@ def _unserved_in(
     tenant: str, pool: str, served: set[str], now_ms: int
 ) -> Generator[Effect, Any, list[Unserved]]:
     rows = yield from _due_rows(tenant, pool, now_ms - PATIENCE_MS)
+    if rows:
+        paused = yield from paused_scopes(now_ms)
+        rows = [row for row in rows if not is_held(row, paused)]
     for row in rows[:_LOOKED_AT_MAX]:
         run, entry, attempt = str(row["run"]), int(row["entry"]), int(row["attempt"])
         try:
@@ -169,6 +172,8 @@ def _unserved_in(
             continue
         offer = None if execution is None else open_offer(execution, entry, attempt)
         if execution is None or offer is None or offer.text("task") in served:
+            continue
+        if execution.paused is not None:
             continue
         frame = execution.frame_of(entry)
         state = "" if frame is None else frame.position

@@ -75,6 +75,15 @@ def redrives_of(tenant: str, state: Execution) -> Generator[Effect, Any, Redrive
     return Redrives(stored, None, done[-1] if done and state.redrives else None)
 
 
+def last_redrive_ms(tenant: str, run: str) -> Generator[Effect, Any, int | None]:
+    """Return the time at which the last redrive was accepted. Costs a query."""
+    items: Iterable[Item] = yield Query(
+        tables.MAIL, keys.inbox(tenant, run), begins_with=keys.CONTROL_PREFIX, reverse=True
+    )
+    accepted = (int(item["at"]) for item in items if item.get("kind") == inbox.REDRIVE)
+    return next(accepted, None)
+
+
 def _redrive(item: Item) -> Redrive:
     control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
     return Redrive(control_id, int(item["at"]), str(item.get("token", "")))
