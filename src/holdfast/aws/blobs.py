@@ -53,7 +53,8 @@ class Archive:
             return None
         try:
             s3 = self._clients.get("blobs")
-            # An execution has one object for each of its ends, so one page lists all of them.
+            # An execution ends once, and once more after each retry. Each end has one object: far
+            # fewer than the 1,000 keys of a page, so there is no need for a second page.
             listed = s3.list_objects_v2(Bucket=self._bucket, Prefix=effect.prefix)
             found = effect.last_of(str(one["Key"]) for one in listed.get("Contents", ()))
             if found is None:

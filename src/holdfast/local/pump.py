@@ -210,8 +210,8 @@ class Pump:
                 wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:
-                    # A handler catches its own errors. So an error here is a bug, which must be
-                    # raised and not dropped.
+                    # `_invoke` records the errors of a handler. Another error is a bug of the pump:
+                    # without this call it would stay in the future, unseen.
                     future.result()
                 running -= done
                 begun = self._begin(pool, INVOCATIONS_MAX - len(running))

@@ -366,8 +366,8 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
         except HoldfastError as error:
             if is_passing(error):
                 raise
-            # The child has a list entry, so the finding for its log comes from the examination of
-            # the list.
+            # `examine` reports the unreadable log when it comes to the child itself. A second
+            # finding here would say, wrongly, that the child is missing.
             return []
     if child.state is None:
         is_lane = isinstance(frame.waiting, ChildExecutions)
