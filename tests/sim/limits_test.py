@@ -564,6 +564,7 @@ def test_wakes_that_were_held_up_do_not_exceed_the_rate() -> None:
     assert _held_up() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", RATE_BUGS)
 def test_a_planted_bug_of_a_rate_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     RATE_BUGS[bug](monkeypatch)

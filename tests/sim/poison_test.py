@@ -535,6 +535,7 @@ def test_an_item_of_quarantine_that_cannot_be_read_is_said_and_hides_nothing(
     assert found == {run: reason, other: "QUARANTINED"}
 
 
+@pytest.mark.slow
 def test_an_execution_in_quarantine_for_half_a_year_outlives_its_records(bomb: Bomb) -> None:
     shop, run = quarantined(LATER)
     expire_daily(shop.world, 180)

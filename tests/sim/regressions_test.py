@@ -250,6 +250,7 @@ def test_crashes_do_not_multiply_the_messages_of_forty_polling_lanes() -> None:
     assert max(depths) < 80
 
 
+@pytest.mark.slow
 def test_an_execution_that_can_never_commit_costs_little_and_is_set_aside() -> None:
     shop = Shop(chain(3))
     records: list[Effect] = []
