@@ -28,8 +28,11 @@ def _key(history: StoredHistory, sequence: int) -> str:
 
 
 def _without_object(case: Case, history: StoredHistory) -> Iterator[str]:
-    """Yield the records that TTL may delete too early, or never."""
-    seen = case.schedule.archive
+    """Yield the records that TTL may delete too early, or never. An exception to the latter: a
+    worker that crashed between the end and its follow-ups, and whose message then vanished, leaves
+    no row that leads to the execution. Its records stay.
+    """
+    seen, is_lost = case.schedule.archive, history.run in case.schedule.lost
     for record in history.records:
         what = f"{history.run}: record {record.sequence}"
         place = keys.execution(history.tenant, history.run), record.sequence
@@ -37,7 +40,7 @@ def _without_object(case: Case, history: StoredHistory) -> Iterator[str]:
         later = (_key(history, one.sequence) for one in history.records[record.sequence :])
         put_ms = min((seen.put_ms[key] for key in later if key in seen.put_ms), default=None)
         if expiring_ms is None:
-            if history.state.is_ended and not case.schedule.is_endless:
+            if history.state.is_ended and not (is_lost or case.schedule.is_endless):
                 yield f"{what} of an ended execution is kept for ever"
         elif put_ms is None or put_ms > expiring_ms:
             yield f"{what} may be deleted from {expiring_ms} on, and was archived at {put_ms}"
