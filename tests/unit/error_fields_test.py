@@ -126,6 +126,14 @@ def test_texts_of_an_error_are_shown_without_secrets(module: ModuleType) -> None
     assert "hunter22" not in cause
 
 
+def test_a_log_line_names_the_field_that_an_error_leaves_out(
+    module: ModuleType, caplog: pytest.LogCaptureFixture
+) -> None:
+    cause = cause_of_error(module.Declined("no", "51", ["one"]))
+    assert '"amounts"' not in cause
+    assert "Declined has no field amounts: its value was refused with " in caplog.text
+
+
 def test_an_error_that_is_too_large_keeps_its_text(module: ModuleType) -> None:
     cause = cause_of_error(module.Declined("no", "5" * CAUSE_CHARACTERS_MAX, []))
     assert cause == "no"

@@ -17,6 +17,7 @@ library would change the data that workflows get.
 from __future__ import annotations
 
 import json
+import logging
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
@@ -25,6 +26,8 @@ from holdfast.api.boundary import normalise_payload
 from holdfast.api.tasks import TaskError
 from holdfast.api.tracebacks import error_text
 from holdfast.limits import CAUSE_CHARACTERS_MAX
+
+_logger: Final = logging.getLogger(__name__)
 
 #: The beginning of the JSON that is the cause of an error with fields. An error without fields must
 #: not have a cause that begins like this, because it would be read as one with fields.
@@ -71,9 +74,11 @@ def cause_of_error(error: BaseException, shown: Callable[[str], str] = str) -> s
             values[name] = _shown(normalise_payload(annotation, getattr(error, name)), shown)
         except KeyboardInterrupt:
             raise
-        except Exception:  # noqa: BLE001, S112 - the author's value, and its own code
-            # Leave the field out. A workflow that reads it fails with AttributeError.
-            continue
+        except Exception as reason:  # noqa: BLE001 - the author's value, and its own code
+            # Leave the field out. A workflow that reads it fails with AttributeError, and the log
+            # line tells the author why.
+            told = "%s has no field %s: its value was refused with %s"
+            _logger.warning(told, type(error).__name__, name, type(reason).__name__)
     cause = written_cause(text, values)
     # Of an error that is too large keep only the text. Its JSON would be cut at the maximum length,
     # and could not be read.
