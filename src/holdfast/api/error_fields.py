@@ -17,7 +17,6 @@ library would change the data that workflows get.
 from __future__ import annotations
 
 import json
-import logging
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
@@ -26,8 +25,6 @@ from holdfast.api.boundary import normalise_payload
 from holdfast.api.tasks import TaskError
 from holdfast.api.tracebacks import error_text
 from holdfast.limits import CAUSE_CHARACTERS_MAX
-
-_logger: Final = logging.getLogger(__name__)
 
 #: The beginning of the JSON that is the cause of an error with fields. An error without fields must
 #: not have a cause that begins like this, because it would be read as one with fields.
@@ -75,10 +72,9 @@ def cause_of_error(error: BaseException, shown: Callable[[str], str] = str) -> s
         except KeyboardInterrupt:
             raise
         except Exception as reason:  # noqa: BLE001 - the author's value, and its own code
-            # Leave the field out. A workflow that reads it fails with AttributeError, and the log
-            # line tells the author why.
-            told = "%s has no field %s: its value was refused with %s"
-            _logger.warning(told, type(error).__name__, name, type(reason).__name__)
+            # A workflow that reads the field fails with AttributeError. The note is in the kept
+            # traceback, and tells the author why.
+            error.add_note(f"its field {name} is left out: {type(reason).__name__}")
     cause = written_cause(text, values)
     # Of an error that is too large keep only the text. Its JSON would be cut at the maximum length,
     # and could not be read.
