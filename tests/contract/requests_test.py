@@ -451,7 +451,7 @@ def test_a_client_has_the_time_outs_and_attempts_of_its_purpose(
             made.append((service, region_name, config))
             return object()
 
-    clients = Clients(Session(), "eu-west-1")  # type: ignore[arg-type]
+    clients = Clients(Session(), "eu-west-1")
     assert clients.get(name) is clients.get(name)
     [(found, region, config)] = made
     assert (found, region) == (service, "eu-west-1")

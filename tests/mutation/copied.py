@@ -149,7 +149,7 @@ class Copy:
             killer = self._killer(asked, self._is_for_templates(module, mutant))
         finally:
             shutil.copy2(ROOT / module.name, path)
-        if killer in self.baseline.seconds:
+        if killer is not None and killer in self.baseline.seconds:
             known = self._killers[module.name, mutant.function]
             known[:] = [killer, *(name for name in known if name != killer)]
         return Found(module, mutant, killer, len(asked))

@@ -120,10 +120,10 @@ class Swaps:
                         left = ast.Dict(keys[:at] + keys[at + 1 :], values[:at] + values[at + 1 :])
                         yield left, f"without {ast.unparse(key)}:"
             case ast.BoolOp(op=operator, values=values):
-                for at, value in enumerate(values):
+                for at, left_out in enumerate(values):
                     kept = values[:at] + values[at + 1 :]
                     left_over = kept[0] if len(kept) == 1 else ast.BoolOp(operator, kept)
-                    yield left_over, f"without {ast.unparse(value)}"
+                    yield left_over, f"without {ast.unparse(left_out)}"
             case ast.AugAssign():
                 yield ast.Pass(), "assignment → pass"
             case ast.ExceptHandler(type=ast.expr() as kind):

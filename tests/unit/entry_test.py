@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import resources
 from holdfast.aws import entry, group_function
+from holdfast.aws.clients import Clients
 from holdfast.aws.entry import NO_KEYS, make_host
 from holdfast.aws.group_tasks import GroupTasks
 from holdfast.aws.host import Host
@@ -77,7 +78,7 @@ def test_the_clock_is_utc_in_milliseconds(made: Callable[..., Host]) -> None:
 @pytest.mark.parametrize("groups", [{}, {"payments": "of one task"}])
 def test_a_host_calls_the_functions_of_groups_only_for_groups(groups: dict[str, Any]) -> None:
     deployment: Any = SimpleNamespace(groups=groups, run_task=print)
-    performer: Any = entry._own_tasks(deployment, entry.Clients())
+    performer: Any = entry._own_tasks(deployment, Clients())
     assert isinstance(getattr(performer, "__self__", None), GroupTasks) is bool(groups)
     assert (performer is print) is not bool(groups)
 
@@ -157,7 +158,7 @@ def test_the_keys_come_from_the_secret_that_the_environment_names(
                 raise OSError
             return {"SecretString": "a secret of the stack, as long as it must be"}
 
-    monkeypatch.setattr(entry.Clients, "get", lambda _self, name: {"secrets": Secrets()}[name])
+    monkeypatch.setattr(Clients, "get", lambda _self, name: {"secrets": Secrets()}[name])
     monkeypatch.setenv(resources.ENV_SECRET_ID, "arn:secret")
     entry._signing_keys.cache_clear()
     keys = entry._signing_keys()

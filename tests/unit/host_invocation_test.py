@@ -58,7 +58,7 @@ def delivered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def quiet(found: Site) -> None:
     """Let the ports hide a message that the memory services do not have."""
     found.ports.extend_visibility = (  # type: ignore[method-assign]
-        lambda _queue, receipts, seconds: found.ports.hidden.append((list(receipts), seconds))
+        lambda queue, receipts, seconds: found.ports.hidden.append((list(receipts), seconds))
     )
 
 
@@ -172,7 +172,7 @@ def test_messages_are_hidden_again_every_minute_for_two_minutes_from_then() -> N
 def test_a_receipt_that_sqs_refuses_is_let_go_and_the_others_are_hidden() -> None:
     found = Site(Shop(chain(1)), has_threads=True)
 
-    def refuse(_queue: Any, receipts: list[str], seconds: int) -> None:
+    def refuse(queue: Any, receipts: list[str], seconds: int) -> None:
         found.ports.hidden.append((list(receipts), seconds))
         if "r1" in receipts:
             raise ServiceFault("HF323", "gone", retry="never")
@@ -215,7 +215,7 @@ def test_a_sweep_takes_a_bounded_number_of_dead_letters_from_each_queue() -> Non
 
     found.ports.receive_dead_letters = receive  # type: ignore[method-assign]
     found.ports.delete_dead_letter = (  # type: ignore[method-assign]
-        lambda _queue, receipt: deleted.append(receipt)
+        lambda queue, receipt: deleted.append(receipt)
     )
     found.host.sweeper(Context())
     assert received == [

@@ -7,7 +7,7 @@ API for every client.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -15,7 +15,8 @@ from unittest.mock import patch
 
 import pytest
 
-from holdfast.aws.http import KNOWN, api_handler
+from holdfast.aws.http import api_handler
+from holdfast.aws.routes import ROUTES as TABLE
 from holdfast.resources import ROUTES
 from holdfast.stepfunctions import pools
 
@@ -26,16 +27,16 @@ CALLER: Final = "arn:aws:iam::111122223333:user/ada"
 class Commands:
     """Commands whose result is how they were called."""
 
-    def __getattr__(self, name: str) -> Callable[..., Iterator[Any]]:
-        def command(*given: Any, **named: Any) -> Iterator[Any]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def command(*given: Any, **named: Any) -> Any:
             told = [*map(_shown, given), *(f"{key}={value}" for key, value in named.items())]
             return _result(f"{name}({', '.join(told)})")
 
         return command
 
 
-def _result(call: str) -> Iterator[Any]:
-    return {"call": call, "token": "T"}
+def _result(call: str) -> Generator[Any, Any, Any]:
+    return {"call": call, "token": "T", "registered": True}
     yield
 
 
@@ -82,7 +83,7 @@ def answered(
     }
     actions = {name: getattr(Commands(), f"pools.{name}") for name in pools.ACTIONS}
     with (
-        patch("holdfast.aws.http.format_control", Commands()),
+        patch("holdfast.aws.routes.format_control", Commands()),
         patch("holdfast.stepfunctions.pools.ACTIONS", actions),
         patch("holdfast.aws.protocol.service_of", lambda _host, place: f"service of {place}"),
     ):
@@ -94,19 +95,22 @@ def lines() -> Iterator[str]:
     for route in ROUTES:
         if route == "POST /":
             continue
-        with patch("holdfast.aws.http._status_of_registration", lambda _: 201):
-            status, answer = answered(route)
-        known = [",".join(names) or "-" for names in KNOWN[route]]
+        status, answer = answered(route)
+        known = [",".join(names) or "-" for names in (TABLE[route].query, TABLE[route].fields)]
         yield f"{route} | {known[0]} | {known[1]} | {status} {answer['call']}"
+
+
+def test_the_table_has_every_route_of_the_stack() -> None:
+    assert ["POST /", *TABLE] == list(ROUTES)
 
 
 def test_each_route_gives_the_command_and_takes_the_fields_that_were_reviewed() -> None:
     assert list(lines()) == GOLDEN.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("route", KNOWN)
+@pytest.mark.parametrize("route", TABLE)
 def test_a_route_takes_each_field_that_it_knows_and_no_other(route: str) -> None:
-    parameters, fields = KNOWN[route]
+    parameters, fields = TABLE[route].query, TABLE[route].fields
     for name in parameters:
         status, _ = answered(route, queryStringParameters={name: "x"}, rawQueryString=f"{name}=x")
         assert status in {200, 201}
@@ -130,8 +134,7 @@ def test_every_other_route_works_for_the_tenant_of_a_token() -> None:
     shared = {"GET /pauses", "GET /limits", "GET /limits/{name}", "GET /format", "POST /"}
     whole = {"POST /pauses", "POST /limits/{name}", "POST /format"}
     for route in set(ROUTES) - shared - whole:
-        with patch("holdfast.aws.http._status_of_registration", lambda _: 201):
-            _, answer = answered(route, claims={"tenant": "acme", "sub": "eve"})
+        _, answer = answered(route, claims={"tenant": "acme", "sub": "eve"})
         assert "acme" in answer["call"], route
         assert "default" not in answer["call"], route
 
