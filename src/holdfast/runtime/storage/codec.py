@@ -121,12 +121,14 @@ class Packer:
 
     def pack(self, value: Json) -> str:
         """Return JSON text in which every value over the size limit is a reference."""
+        # Most values are texts, ids and times. An integer is written without `json.dumps`, which
+        # takes ten times as long.
         if isinstance(value, str):
             return self._interned(value, encode_basestring(value))
-        if not isinstance(value, dict | list):
-            # Write an integer without `json.dumps`, which takes ten times as long. Most values are
-            # ids and times.
-            return str(value) if type(value) is int else json.dumps(value)
+        if type(value) is int:
+            return str(value)
+        if not isinstance(value, (dict, list)):
+            return json.dumps(value)
         known = self._book.known.get(id(value))
         if known is not None:
             return known[1]
@@ -161,11 +163,8 @@ class Packer:
         """Return the text of an object whose values are packed. The object itself gets no
         number.
         """
-        return (
-            "{"
-            + ",".join([f"{encode_basestring(key)}:{self.pack(fields[key])}" for key in fields])
-            + "}"
-        )
+        pack, key_text = self.pack, encode_basestring
+        return "{" + ",".join([f"{key_text(key)}:{pack(fields[key])}" for key in fields]) + "}"
 
     def _interned(self, value: Json, text: str) -> str:
         if len(text) <= VALUE_INTERN_BYTES_MIN:
