@@ -51,7 +51,7 @@ def value_bytes(value: str | int | bytes) -> int:
 
 
 def text_bytes(text: str) -> int:
-    # For ASCII text the length is the number of bytes, so the slower call of `encode` is not needed.
+    # For ASCII text the length is the number of bytes, so the slower `encode` is not needed.
     return len(text) if text.isascii() else len(text.encode())
 
 
