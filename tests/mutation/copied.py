@@ -144,11 +144,13 @@ class Copy:
         mutant = module.mutants[number]
         asked = self._asked(module, mutant)
         path = self.folder / module.name
+        healthy = path.with_suffix(".healthy")
+        path.rename(healthy)
         path.write_text(module.mutated(number), encoding="utf-8")
         try:
             killer = self._killer(asked, self._is_for_templates(module, mutant))
         finally:
-            shutil.copy2(ROOT / module.name, path)
+            healthy.rename(path)
         if killer is not None and killer in self.baseline.seconds:
             known = self._killers[module.name, mutant.function]
             known[:] = [killer, *(name for name in known if name != killer)]
