@@ -72,6 +72,22 @@ class EdgeModule:
         )
         return {one.id for one in targets if isinstance(one, ast.Name)}
 
+    def derived(self, line: int) -> set[str]:
+        """Return `names`, and the names of the module's statements that read one of them."""
+        found = self.names(line)
+        tree = ast.parse(self.text)
+        while True:
+            more = {
+                name
+                for node in tree.body
+                if isinstance(node, ast.Assign | ast.AnnAssign)
+                and any(isinstance(one, ast.Name) and one.id in found for one in ast.walk(node))
+                for name in self.names(node.lineno)
+            }
+            if more <= found:
+                return found
+            found |= more
+
 
 def edge_modules() -> list[EdgeModule]:
     return [

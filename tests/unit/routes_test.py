@@ -124,6 +124,15 @@ def test_a_route_takes_each_field_that_it_knows_and_no_other(route: str) -> None
     assert answer["error"]["help"] == f"known: {', '.join(fields)}"
 
 
+def test_a_start_that_changes_nothing_and_a_known_version_are_200() -> None:
+    assert TABLE["POST /executions"].status({"started": True}) == 201
+    assert TABLE["POST /executions"].status({}) == 201
+    assert TABLE["POST /executions"].status({"started": False}) == 200
+    assert TABLE["POST /workflows"].status({"registered": True}) == 201
+    assert TABLE["POST /workflows"].status({"registered": False}) == 200
+    assert TABLE["GET /executions"].status({}) == 200
+
+
 @pytest.mark.parametrize("route", ["POST /pauses", "POST /limits/{name}", "POST /format"])
 def test_what_concerns_the_whole_stack_is_no_command_of_a_tenant(route: str) -> None:
     status, answer = answered(route, claims={"tenant": "acme"})
