@@ -144,6 +144,8 @@ def _is_silent(node: ast.AST, owner: ast.AST) -> bool:
             return True
         case ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
             return True
+        case ast.Assign(value=ast.Subscript(value=ast.Name(id="Literal" | "dict"))):
+            return True  # a type alias without an annotation
         case _:
             return False
 
