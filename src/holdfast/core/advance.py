@@ -223,6 +223,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             pausing.resume(decision, fact)
         case facts.PriorityRequested():
             _prioritise(decision, fact)
+        case facts.BoundsRequested():
+            map_run.bounds_requested(decision, fact)
         case facts.SkipRequested():
             _skip(decision, fact)
         case facts.MigrateRequested():
