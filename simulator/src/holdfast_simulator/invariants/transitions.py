@@ -40,6 +40,7 @@ _KINDS: Final[Mapping[str, str]] = {
         }.items()
     },
     "ActivityStarted": "started",
+    "ActivityScheduleFailed": "failed",
     "EvaluationFailed": "failed",
     "MapRunFailed": "failed",
     "ParallelStateStarted": "lanes",
