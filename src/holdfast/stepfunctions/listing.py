@@ -54,6 +54,9 @@ def _wanted(service: Service, request: Mapping[str, Any]) -> Generator[Effect, A
     if (machine_arn is None) == (map_run_arn is None):
         raise validation("Exactly one of stateMachineArn and mapRunArn must be specified")
     status = request.get("statusFilter")
+    if status == "PENDING_REDRIVE" and map_run_arn is None:
+        # AWS docs, ListExecutions § statusFilter
+        raise validation("mapRunArn must be specified with the statusFilter PENDING_REDRIVE")
     # The filter RUNNING also finds an execution that was redriven and has not continued yet.
     statuses = STATUSES if status is None else (status,)
     redrive = request.get("redriveFilter")

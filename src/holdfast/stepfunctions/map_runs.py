@@ -150,6 +150,7 @@ def update_map_run(service: Service, request: Mapping[str, Any], chance: bytes) 
     A higher concurrency starts children at once; a lower one stops none. If more items have failed
     than are now tolerated, the run fails.
     """
+    parse_map_run_arn(request["mapRunArn"])
     wanted = {bound: request[name] for name, bound in _BOUNDS.items() if name in request}
     if not wanted:
         raise validation("At least one of the parameters to be updated must be specified")
