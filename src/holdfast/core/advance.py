@@ -510,8 +510,11 @@ def _failure_name(waiting: WaitingFor, error: str | None, cause: str | None) -> 
     """
     if error == error_names.TIMEOUT and cause is None:
         return "TimedOut"
-    is_untaken = isinstance(waiting, Awaiting) and waiting.kind == "activity"
-    return "ScheduleFailed" if is_untaken and not waiting.is_begun else "Failed"
+    match waiting:
+        case Awaiting(kind="activity", is_begun=False):
+            return "ScheduleFailed"
+        case _:
+            return "Failed"
 
 
 def _heartbeat_seen(decision: Decision, fact: facts.HeartbeatSeen) -> None:

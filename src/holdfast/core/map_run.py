@@ -157,7 +157,9 @@ def _start_children(
     assert isinstance(state, MapState)
     run = _run_of(state)
     selected = [_select(decision, frame, state, item) for item in items]
-    inputs, counts = batched(decision, frame, run.batcher, selected)
+    inputs, counts = batched(
+        lambda template: decision.evaluate(template, frame), run.batcher, selected
+    )
     bounds = bounds_of(decision, frame, state).changed(changed_while_reading(frame))
     own: dict[str, Any] = {
         "entry": entry,
