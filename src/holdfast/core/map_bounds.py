@@ -11,13 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.asl import error_names
 from holdfast.asl.program import Json, MapState
-from holdfast.asl.template import StateError
+from holdfast.asl.template import EvaluationError
 from holdfast.core.bounds import CHANGED, Bounds
 from holdfast.core.decision import Decision, whole_number
 from holdfast.core.facts import BoundsRequested
-from holdfast.core.map_items import a_number
 from holdfast.core.state import Attempt, Frame
 
 
@@ -32,7 +30,11 @@ def bounds_of(decision: Decision, frame: Frame, state: MapState) -> Bounds:
     count, percentage = run.tolerated_count, run.tolerated_percentage
     return Bounds(
         concurrency,
-        None if count is None else _count(decision.evaluate(count, frame)),
+        (
+            None
+            if count is None
+            else whole_number(decision.evaluate(count, frame), "ToleratedFailureCount")
+        ),
         None if percentage is None else _percentage(decision.evaluate(percentage, frame)),
     )
 
@@ -56,16 +58,9 @@ def change(decision: Decision, fact: BoundsRequested) -> Frame | None:
     return decision.frame(frame.id)
 
 
-def _count(value: Json) -> int:
-    count = int(a_number(value, "ToleratedFailureCount", "integer"))
-    if count < 0:
-        raise StateError(error_names.RUNTIME, "ToleratedFailureCount cannot be negative.")
-    return count
-
-
 def _percentage(value: Json) -> float:
-    percentage = a_number(value, "ToleratedFailurePercentage", "float")
-    if not 0 <= percentage <= 100:
-        cause = "ToleratedFailurePercentage must be between 0 and 100."
-        raise StateError(error_names.RUNTIME, cause)
-    return percentage
+    field = "ToleratedFailurePercentage"
+    assert isinstance(value, int | float)
+    if not 0 <= value <= 100:
+        raise EvaluationError(field, f"{field} must be between 0 and 100.", is_late=True)
+    return value

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
-from holdfast.asl import error_names
 from holdfast.asl.program import ItemBatcher, Json
-from holdfast.asl.template import StateError, Template
+from holdfast.asl.template import Template
+from holdfast.core.decision import whole_number
 from holdfast.limits import PAYLOAD_BYTES_MAX
 
 #: The value of Map.Item.Source for items that come from the state's input and not from an
@@ -66,7 +65,7 @@ def batched(
 def _bound(evaluate: Callable[[Template], Json], template: Template | None, where: str) -> int:
     if template is None:
         return 0
-    return int(a_number(evaluate(template), where, "integer"))
+    return whole_number(evaluate(template), f"ItemBatcher/{where}")
 
 
 def _split(items: Iterable[Json], items_max: int, bytes_max: int) -> Iterable[list[Json]]:
@@ -86,24 +85,3 @@ def _split(items: Iterable[Json], items_max: int, bytes_max: int) -> Iterable[li
 def _bytes(value: Json) -> int:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return len(text.encode(errors="surrogatepass"))
-
-
-def _said_by(text: str) -> float | None:
-    """Return the number in the text; None when the text has none, or when it is infinite."""
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if math.isfinite(found) else None
-
-
-def a_number(value: Json, where: str, kind: str) -> float:
-    """Return a number from a number or from a text that holds a number: AWS accepts both."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    found = _said_by(value) if isinstance(value, str) else None
-    if found is not None:
-        return found
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    cause = f"The {where}Path field refers to value {text} which is not a valid {kind}"
-    raise StateError(error_names.RUNTIME, cause)

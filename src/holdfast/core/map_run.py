@@ -11,7 +11,6 @@ child ended.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -21,7 +20,7 @@ from holdfast.asl import error_names
 from holdfast.asl.program import DistributedMap, ItemReader, Json, MapState, ResultWriter
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import facts
-from holdfast.core.decision import Decision
+from holdfast.core.decision import Decision, whole_number
 from holdfast.core.flow import OWN_REGION, fail_state, handle_failure, leave
 from holdfast.core.map_bounds import bounds_of, change, changed_while_reading
 from holdfast.core.map_items import STATE_DATA, MapItem, batched, default_input, described
@@ -33,6 +32,7 @@ from holdfast.core.state import Attempt, ChildExecutions, Frame
 #: results.
 READING: Final = 1
 WRITING: Final = 2
+_MAX_ITEMS: Final = "ItemReader/ReaderConfig/MaxItems"
 
 
 def begin(decision: Decision, frame: Frame, state: MapState) -> None:
@@ -109,16 +109,20 @@ def _arn(decision: Decision, run: DistributedMap, entry: int) -> str:
 def _items(decision: Decision, frame: Frame, state: MapState) -> list[MapItem]:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list | dict):
-        text = json.dumps(items, ensure_ascii=False)
-        raise EvaluationError("", f"Map state input must be an array but was: {text}")
+        from holdfast.asl.field_errors import not_an_array  # noqa: PLC0415  # for cold starts
+
+        raise EvaluationError("", not_an_array(items))
     return described(items, repeat(STATE_DATA, len(items)))
 
 
 def _wanted(decision: Decision, frame: Frame, reader: ItemReader) -> Json:
-    return {
-        "parameters": _evaluated(decision, frame, reader.arguments, {}),
-        "config": _evaluated(decision, frame, reader.config, {}),
-    }
+    parameters = _evaluated(decision, frame, reader.arguments, {})
+    config = _evaluated(decision, frame, reader.config, {})
+    assert isinstance(config, dict)
+    if "MaxItems" in config:
+        # A negative number is left to the reader, which has its own sentence for it.
+        config = {**config, "MaxItems": whole_number(config["MaxItems"], _MAX_ITEMS, least=None)}
+    return {"parameters": parameters, "config": config}
 
 
 def _evaluated(decision: Decision, frame: Frame, template: Template | None, default: Json) -> Json:
