@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.asl.program import TaskKind
-from holdfast.core import advance, map_results, map_run, waits
+from holdfast.core import advance, map_bounds, map_results, map_run, waits
 from holdfast.core.apply import tasks as apply_tasks
 from holdfast.core.bounds import Bounds
 from holdfast.core.events import Event
@@ -94,7 +94,7 @@ def tolerate_one_more(patch: Patch) -> None:
 
 
 def allow_any_number_at_once(patch: Patch) -> None:
-    true_one = map_run.bounds_of
+    true_one = map_bounds.bounds_of
     patch.setattr(map_run, "bounds_of", lambda *given: replace(true_one(*given), concurrency=0))
 
 
