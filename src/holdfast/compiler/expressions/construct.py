@@ -108,6 +108,15 @@ def _checked(lowering: Lowering, node: ast.expr, place: str, model: Any, name: s
     return value
 
 
+def checked_field(
+    lowering: Lowering, node: ast.expr, name: str, model: Any, value: TypedQuery
+) -> TypedQuery:
+    """Return the value in the form that the field stores, refused when it does not fit."""
+    value, problems = _given(value), len(lowering.unit.diagnostics)
+    _check(lowering, node, f"{model.__name__}.{name}", fields_of(model)[name], value)
+    return REFUSED_EXPRESSION if len(lowering.unit.diagnostics) > problems else value
+
+
 def _given(value: TypedQuery) -> TypedQuery:
     """Return the value in the form that a model stores: a duration gets pydantic's text form."""
     return written(value)

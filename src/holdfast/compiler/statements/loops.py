@@ -162,8 +162,8 @@ def _list_plan(statements: Statements, node: ast.For, walked: ast.expr) -> _Plan
     items = _counter(statements, node, "items")
     index = _counter(statements, node, "index")
     statements.prepare(node.iter)
-    statements.share(node.iter, is_kept=False)
     through, more = _walk(statements, node, walked, ItemOf(items, index), index)
+    statements.share(node.iter, is_kept=False, is_inner=True)
     setup = (
         *more,
         (items.name, through.items),

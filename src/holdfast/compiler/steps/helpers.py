@@ -57,10 +57,11 @@ def find_taking(scope: VariableScopeNames, node: ast.AST) -> Taking | None:
     a value. None for any other node.
     """
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if (
-            method in TAKES and scope.is_local(name)
-        ):
-            return Taking(name)
+        case ast.Call(func=ast.Attribute(value=path, attr=method)) if method in TAKES:
+            while isinstance(path, ast.Attribute | ast.Subscript):
+                path = path.value
+            is_local = isinstance(path, ast.Name) and scope.is_local(path.id)
+            return Taking(path.id) if isinstance(path, ast.Name) and is_local else None
         case _:
             return None
 
