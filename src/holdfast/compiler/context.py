@@ -111,11 +111,13 @@ class Chain(NamedTuple):
     """`order.lines[0]` in an expression: the name, and each access, with None for a subscript.
 
     `is_inner`: the expression keeps at most what is inside of this value, as `list(xs)` does.
+    `method`: the method that is called on it; that of an author's model may return its object.
     """
 
     name: str
     accesses: tuple[str | None, ...] = ()
     is_inner: bool = False
+    method: str = ""
 
 
 class Captured(NamedTuple):
@@ -311,6 +313,8 @@ class Unit:
         #: For each change of an inner list, the assignment that replaces the change. None when
         #: another name may refer to the list, because the change is then refused.
         self.inner_changes: dict[ast.Expr, ast.Assign | None] = {}
+        #: For each `d.setdefault(key, []).append(v)`, the two statements that replace it.
+        self.defaults: dict[ast.Expr, list[ast.stmt]] = {}
         #: For each examined expression, whether it contains a durable call.
         self.with_durable: dict[ast.expr, bool] = {}
         #: For each ASL variable, the type of every value that is assigned to it.
@@ -323,6 +327,10 @@ class Unit:
         self.functions: dict[VariableScopeNames, ast.FunctionDef] = {}
         #: For each call, the helper that it calls, or None when it calls no helper.
         self.helpers: dict[ast.Call, Helper | None] = {}
+        #: The methods and properties whose bodies are being lowered, to notice recursion.
+        self.methods_open: list[ast.FunctionDef] = []
+        #: For each property that is read, the call that stands for it.
+        self.property_calls: dict[ast.Attribute, ast.Call] = {}
         #: Calls of helpers that return a list or dict to which no other name refers.
         self.fresh_calls: set[ast.Call] = set()
         #: What branches and local functions may keep of the names around them; None when the
@@ -440,6 +448,8 @@ class Helper:
     #: True when the body only computes and always ends, because it has no durable call, no `raise`
     #: and no `while`.
     is_quiet: bool
+    #: The object whose method this is; None for a function.
+    bound: ast.expr | None = None
 
     @property
     def name(self) -> str:

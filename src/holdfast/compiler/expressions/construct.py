@@ -73,6 +73,8 @@ def copy_with(lowering: Lowering, node: ast.Call, value: TypedQuery, type_: Mode
     match node:
         case ast.Call(args=[], keywords=[]):
             return value
+        case ast.Call(args=[], keywords=[ast.keyword(arg="deep", value=ast.Constant())]):
+            return value
         case ast.Call(args=[], keywords=[ast.keyword(arg="update", value=ast.Dict() as update)]):
             pass
         case _:

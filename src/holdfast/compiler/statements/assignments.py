@@ -18,7 +18,7 @@ from holdfast.compiler.statements.changes import (
 )
 from holdfast.compiler.statements.deletes import lower_slice_assignment
 from holdfast.compiler.statements.mutators import lower_merge
-from holdfast.compiler.statements.ownership import may_change
+from holdfast.compiler.statements.ownership import chain_of, may_change
 from holdfast.compiler.statements.parts import (
     change_part,
     change_part_by,
@@ -26,7 +26,15 @@ from holdfast.compiler.statements.parts import (
     lower_field_assignment,
 )
 from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
-from holdfast.compiler.types.types import REFUSED, ListOf, Type, TypedDictOf, is_refused
+from holdfast.compiler.types.types import (
+    REFUSED,
+    DictOf,
+    ListOf,
+    SetOf,
+    Type,
+    TypedDictOf,
+    is_refused,
+)
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -120,6 +128,21 @@ def _change_field(statements: Statements, node: ast.AugAssign, target: ast.Attri
     lower_field_assignment(statements, node, target, whole)
 
 
+def _is_container(statements: Statements, item: ast.Subscript) -> bool:
+    """Return True for an inner list, dict or set that `+=` or `|=` changes in place, if no other
+    name refers to it.
+    """
+    chain, entry = chain_of(item), None
+    with statements.unit.trial():
+        type_ = statements.expressions.lower(
+            ast.copy_location(ast.Subscript(item.value, item.slice, ast.Load()), item)
+        ).type
+    if chain is not None:
+        entry = statements.entry(chain.name)
+    is_own = isinstance(entry, Held) and entry.owned > 1
+    return is_own and isinstance(type_, ListOf | SetOf | DictOf)
+
+
 def _change_part(
     statements: Statements,
     node: ast.AugAssign,
@@ -157,7 +180,10 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
     unit = statements.unit
     match node.target:
         case ast.Subscript(value=ast.Name(id=name)) as item if statements.scope.is_local(name):
-            lower_item_change(statements, node, item, name)
+            if _is_container(statements, item):
+                _change_part(statements, node, item, lambda part: part)
+            else:
+                lower_item_change(statements, node, item, name)
             return
         case ast.Subscript(value=path, slice=key) as item if local_chain(statements, path):
             _change_part(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, Unit, fails_of
+from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, fails_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -34,6 +34,7 @@ from holdfast.compiler.statements.ownership import (
     may_change,
     stored_levels,
 )
+from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.types import (
     INT,
     DictOf,
@@ -71,7 +72,10 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
         return
     if not isinstance(current.type, ListOf) or current.type.is_tuple:
         message = f"`.append()` on {describe(current.type)} has no JSONata form"
-        statements.unit.refuse(call, "HF002", message, f"annotate it: {name}: list[str] = []")
+        help_ = f"annotate it: {name}: list[str] = []"
+        if isinstance(current.type, ListOf):
+            help_ = f"{name} = [*{name}, {statements.unit.text(call.args[0])}]"
+        statements.unit.refuse(call, "HF002", message, help_)
         return
     stored = stored_levels(statements, call.args[0], value.type)
     one = items_of(value.query, is_list=is_list(value.type))
@@ -119,7 +123,15 @@ def lower_item_change(
     place = statements.expressions.inside("a change of an item")
     read = ast.Subscript(target.value, target.slice, ast.Load())
     old = place.lower(ast.copy_location(read, target))
-    key, value = place.lower(target.slice), place.lower(node.value)
+    key = place.lower(target.slice)
+    if has_durable(statements, node.value) and not is_refused(old.type, key.type):
+        old, key = (
+            _read_first(statements, node, old, "old"),
+            _read_first(statements, node, key, "key"),
+        )
+        value = statements.value(node.value)
+    else:
+        value = place.lower(node.value)
     current = changeable(statements, target, name)
     if current is None or is_refused(key.type, old.type, value.type):
         return
@@ -133,6 +145,15 @@ def lower_item_change(
     if not is_refused(new.type):
         stored = 0 if may_change(new.type) else EVERYTHING
         _assign_item(statements, node, target, name, (current, key, new, stored))
+
+
+def _read_first(
+    statements: Statements, node: ast.AugAssign, value: TypedQuery, what: str
+) -> TypedQuery:
+    """Read a value before the steps of the statement, in a variable of its own."""
+    variable = statements.scope.name(f"{what}_value", (node, what))
+    statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    return TypedQuery(Variable(variable), value.type)
 
 
 def _assign_item(
@@ -234,7 +255,12 @@ def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery |
         # name would be refused again.
         is_captured = unit.captured is not None and name in unit.captured.names
         own = f"own_{name}" if is_captured else name
-        unit.refuse(node, "HF023", message, f"{own} = {_copy_of(name, current.type)}")
+        help_ = f"{own} = {_copy_of(name, current.type)}"
+        items = statements.flow.items_of.get(name)
+        if isinstance(current.type, ModelOf) and items is not None:
+            message = f"`{name}` is an item of `{items}`, which is changed by giving it other items"
+            help_ = f"{items} = [{_changed_copy(name, current.type)} for {name} in {items}]"
+        unit.refuse(node, "HF023", message, help_)
         return None
     return current
 
@@ -249,6 +275,11 @@ def _copy_of(name: str, type_: Type) -> str:
             return f"{name}.model_copy()" if hasattr(model, "model_fields") else f"replace({name})"
         case _:
             return f"dict({name})"
+
+
+def _changed_copy(name: str, type_: ModelOf) -> str:
+    is_pydantic = hasattr(type_.model, "model_fields")
+    return f'{name}.model_copy(update={{"…": …}})' if is_pydantic else f"replace({name}, …)"
 
 
 def give(
@@ -267,20 +298,3 @@ def give(
     variable = statements.scope.name(name)
     statements.emit(Assign(statements.origin(node), ((variable, value),)))
     statements.hold(name, value.type, owned=owned)
-
-
-def change_inside(unit: Unit, node: ast.expr) -> tuple[str, str, str] | None:
-    """Return the refusal of a change of something other than a list or dict with a name of its
-    own.
-    """
-    match node:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Subscript() as item, attr="append" | "extend" as method),
-            args=[value],
-        ):
-            text, more = unit.text(item), unit.text(value)
-            star = "*" if method == "extend" else ""
-            message = f"`{text}` may be held by something else, so it cannot be changed in place"
-            return "HF020", message, f"{text} = [*{text}, {star}{more}]"
-        case _:
-            return None

@@ -286,6 +286,8 @@ def _round(
     first = statements.collected(enter)
     iterated = list(walked_names(node.iter)) if isinstance(node, ast.For) else []
     flow.iterated.extend(iterated)
+    if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+        flow.items_of[node.target.id] = statements.unit.text(node.iter)
     flow.loops.append(point)
     body = statements.block(node.body)
     flow.loops.pop()

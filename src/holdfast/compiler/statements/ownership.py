@@ -24,6 +24,7 @@ from holdfast.api.surface import ask, wait_for_event
 from holdfast.api.tasks import Task, Workflow
 from holdfast.compiler.context import EVERYTHING, Captured, Chain, Environment, Held
 from holdfast.compiler.statements.aliases import IsDurable, captured_names
+from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.types.annotations import is_model
 from holdfast.compiler.types.models import fields_of
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
 #: Functions whose result keeps the items of their arguments, and not the arguments themselves.
-_COPIERS: Final = frozenset({"dict", "enumerate", "list", "reversed", "set", "sorted", "tuple"})
+_COPIERS: Final = frozenset(
+    {"dict", "enumerate", "list", "replace", "reversed", "set", "sorted", "tuple"}
+)
 
 
 def may_change(type_: Type) -> bool:
@@ -122,11 +125,22 @@ def chains_in(node: ast.AST, is_durable: IsDurable, *, is_inner: bool = False) -
     if chain is not None:
         yield chain._replace(is_inner=is_inner)
         return
+    inner: list[tuple[ast.AST, bool]]
     match node:
         case ast.Call() if is_durable(node):
             return
-        case ast.Call(func=ast.Attribute(value=receiver), args=arguments, keywords=keywords):
-            inner = [(receiver, True), *((part, False) for part in arguments)]
+        case ast.FunctionDef() | ast.Lambda():
+            own = local_names(node)
+            body = [node.body] if isinstance(node, ast.Lambda) else node.body
+            found = (chain for part in body for chain in chains_in(part, is_durable))
+            yield from (chain for chain in found if chain.name not in own)
+            return
+        case ast.Call(
+            func=ast.Attribute(value=receiver, attr=method), args=arguments, keywords=keywords
+        ):
+            for chain in chains_in(receiver, is_durable, is_inner=True):
+                yield chain._replace(method=method)
+            inner = [(part, False) for part in arguments]
             inner += [(keyword.value, False) for keyword in keywords]
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords):
             copies = name in _COPIERS
@@ -154,6 +168,8 @@ def _levels(type_: Type, chain: Chain) -> int:
     found = type_along(type_, chain.accesses)
     # A bare name is the business of `aliases.kept_names`, so here only its parts count.
     is_inner = chain.is_inner or not chain.accesses
+    if isinstance(found, ModelOf) and chain.method not in ("", "model_copy"):
+        is_inner = False
     if not (has_parts_that_may_change(found) if is_inner else may_change(found)):
         return EVERYTHING
     return len(chain.accesses) + (1 if is_inner else 0)
@@ -162,7 +178,7 @@ def _levels(type_: Type, chain: Chain) -> int:
 def captured_by(function: ast.FunctionDef, is_step: IsDurable) -> Captured:
     """Return what the branches and local functions of `function` may keep."""
     inside = [
-        node.body if isinstance(node, ast.Lambda) else node
+        node
         for node in ast.walk(function)
         if isinstance(node, ast.FunctionDef | ast.Lambda) and node is not function
     ]
@@ -220,6 +236,10 @@ def _is_new(statements: Statements, node: ast.expr) -> bool:
         case ast.Call() if statements.is_durable(node):
             step = find_durable(statements.unit, statements.scope, node)
             return isinstance(step, Task | Workflow) or step in (ask, wait_for_event)
+        case ast.Call(func=ast.Attribute(attr="deepcopy") | ast.Name("deepcopy")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="model_copy"), keywords=[ast.keyword(arg="deep")]):
+            return True
         case ast.Call(func=ast.Name() as cls) if is_model(statements.unit.outside(cls)):
             parts = [*node.args, *(keyword.value for keyword in node.keywords)]
         case _:

@@ -24,13 +24,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.compiler.context import Chain, Held, TypedQuery
+from holdfast.compiler.context import Chain, Held, Taking, TypedQuery
 from holdfast.compiler.expressions.construct import checked_field
 from holdfast.compiler.expressions.fields import known_fields
 from holdfast.compiler.expressions.query import ArrayOf, Block, FunctionCall, ObjectOf, Variable
 from holdfast.compiler.ir import Assign, StatementBlock
 from holdfast.compiler.statements.changes import changeable, give, lower_item_assignment
 from holdfast.compiler.statements.ownership import chain_of, stored_levels
+from holdfast.compiler.steps.helpers import find_taking
 from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.models import fields_of, is_frozen, obstacle_of
 from holdfast.compiler.types.types import (
@@ -89,10 +90,24 @@ def lower_field_assignment(
     query = FunctionCall("merge", (ArrayOf((current.query, changed)),))
     stored = stored_levels(statements, value, new.type)
     whole = TypedQuery(query, ModelOf(model), current.fails | new.fails)
+    path, facts = f"{owner.id}.{target.attr}", _other_facts(statements, owner.id, target.attr)
     give(statements, node, owner.id, whole, stored=stored)
-    if statements.flow.environment is not None and new.type != fields_of(model)[target.attr].type:
-        path = f"{owner.id}.{target.attr}"
-        statements.flow.environment = statements.flow.environment.with_fact(path, new.type)
+    if new.type != fields_of(model)[target.attr].type:
+        facts[path] = new.type
+    for known, type_ in facts.items():
+        if statements.flow.environment is not None:
+            statements.flow.environment = statements.flow.environment.with_fact(known, type_)
+
+
+def _other_facts(statements: Statements, owner: str, field: str) -> dict[str, Type]:
+    """Return what is known about the other fields of `owner`, which stays true."""
+    environment, path = statements.flow.environment, f"{owner}.{field}"
+    assert environment is not None
+    return {
+        known: type_
+        for known, type_ in environment.facts.items()
+        if known.startswith(f"{owner}.") and known != path and not known.startswith(f"{path}.")
+    }
 
 
 def _model_of(
@@ -242,8 +257,43 @@ def _taken_out(statements: Statements, node: ast.AST, path: ast.expr) -> ast.Nam
         return None
     variable = statements.scope.name(text)
     statements.emit(Assign(statements.origin(node), ((variable, part),)))
-    statements.give(text, Held(Variable(variable), part.type, owned=max(owned, 0)))
+    environment = statements.flow.environment
+    assert environment is not None
+    held = Held(Variable(variable), part.type, owned=max(owned, 0))
+    # Keep the facts about the part: its name is the text of its path.
+    statements.flow.environment = environment._replace(entries={**environment.entries, text: held})
     return _on(path, ast.Name(text, ast.Load()))
+
+
+def is_default(statements: Statements, call: ast.Call) -> bool:
+    """Return True for `groups.setdefault(key, [])` of a local name, if both arguments may be
+    evaluated more than once, or never.
+    """
+    if not isinstance(find_taking(statements.scope, call), Taking):
+        return False
+    key, default = call.args
+    match default:
+        case ast.List(elts=[]) | ast.Dict(keys=[]) | ast.Call(args=[], keywords=[]):
+            return not has_durable(statements, key)
+        case _:
+            return False
+
+
+def with_default(node: ast.Expr, call: ast.Call, default: ast.Call) -> list[ast.stmt]:
+    """Return the lines that `groups.setdefault(key, []).append(value)` is short for."""
+    assert isinstance(call.func, ast.Attribute)
+    assert isinstance(default.func, ast.Attribute)
+    owner, (key, value) = default.func.value, default.args
+    item = ast.Subscript(owner, key, ast.Store())
+    test = ast.Compare(key, [ast.NotIn()], [owner])
+    first = ast.If(test, [ast.Assign([item], value)], [])
+    function = ast.Attribute(ast.Subscript(owner, key, ast.Load()), call.func.attr, ast.Load())
+    second = ast.Expr(ast.Call(function, call.args, call.keywords))
+    for made in (first, second):
+        for part in ast.walk(made):
+            if not hasattr(part, "lineno"):
+                ast.copy_location(part, node)
+    return [first, second]
 
 
 @contextmanager

@@ -97,7 +97,7 @@ from holdfast.compiler.statements.assignments import (
     lower_assignment,
     lower_augmented_assignment,
 )
-from holdfast.compiler.statements.changes import change_inside, lower_change
+from holdfast.compiler.statements.changes import lower_change
 from holdfast.compiler.statements.conditionals import as_if, choose
 from holdfast.compiler.statements.deletes import lower_delete
 from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, lower_try
@@ -107,6 +107,7 @@ from holdfast.compiler.statements.inlining import inline
 from holdfast.compiler.statements.inner_lists import as_assignment
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
+from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.mutators import lower_mutator
 from holdfast.compiler.statements.ownership import (
     captured_levels,
@@ -116,7 +117,7 @@ from holdfast.compiler.statements.ownership import (
     owned_levels,
     shared_levels,
 )
-from holdfast.compiler.statements.parts import change_part_by, local_chain
+from holdfast.compiler.statements.parts import change_part_by, is_default, local_chain, with_default
 from holdfast.compiler.statements.requests import is_request, lower_request_reply
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
@@ -423,6 +424,7 @@ class Statements:
             self.flow.note()
             if self.hoisted:
                 self.hoisted = {}
+            find_methods(self, node)
             self._statement(as_if(self, node) or node)
 
     def _statement(self, node: ast.stmt) -> None:
@@ -532,6 +534,15 @@ class Statements:
                 method in CHANGES and local_chain(self, path)
             ):
                 self._change_in_part(node, value, path)
+            case ast.Call(
+                func=ast.Attribute(
+                    value=ast.Call(func=ast.Attribute(attr="setdefault"), args=[_, _]) as default,
+                    attr=method,
+                )
+            ) if method in CHANGES and is_default(self, default):
+                if node not in self.unit.defaults:
+                    self.unit.defaults[node] = with_default(node, value, default)
+                self._lower_all(self.unit.defaults[node])
             case _:
                 self._without_effect(node, value)
 
@@ -557,10 +568,6 @@ class Statements:
             self.emit(StepStatement(self.origin(node), action, ()))
 
     def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
-        change = change_inside(self.unit, value)
-        if change is not None:
-            self.unit.refuse(node, *change)
-            return
         if isinstance(value, ast.Call | ast.Await):
             # If the call itself is refused, report only that refusal. It says more than a message
             # about the unused result.
