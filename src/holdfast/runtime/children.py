@@ -168,7 +168,9 @@ def _send_start(log: Log, program: Program, frame: Frame, lane: int, now_ms: int
     run = child_run(log.run, entry, lane)
     stowed = yield from inbox.stow(log.tenant, run, children.inputs[lane])
     parent: Parent = {"run": log.run, "entry": entry, "attempt": 1, "lane": lane}
-    if children.redrives:
+    if lane >= children.begun and children.redrives:
+        # A child that was to begin before the redrive begins as it would have then. A stop of that
+        # time may be stored, and would otherwise count as an end after the redrive.
         parent["round"] = children.redrives
     body = messages.start(
         log.tenant,

@@ -44,7 +44,7 @@ def _asked(kind: TaskKind) -> Apply:
             claim=Lease(*own["claim"]) if "claim" in own else None,
         )
         if isinstance(frame.waiting, ChildExecutions):
-            numbers = replace(frame.waiting, inputs=(), results={})
+            numbers = replace(frame.waiting, inputs=[], results={})
             waiting = replace(waiting, children=numbers)
         return moved(state, frame, event, waiting=waiting)
 
