@@ -253,6 +253,8 @@ class Processing:
     def run(self) -> Delivers:
         is_done = yield from self._run()
         self.setting.warm_logs.keep(self.log)
+        if self.setting.ended_logs is not None:
+            self.setting.ended_logs.keep(self.log)
         if self.unlogged:
             yield from self._write_log()
         if is_done:
