@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -300,7 +300,7 @@ def test_the_children_of_a_map_log_where_their_parent_does() -> None:
 
 
 def test_a_redriven_execution_counts_in_its_log() -> None:
-    answers = iter([TaskFailed("Once", None), TaskSucceeded({})])
+    answers: Iterator[TaskResult] = iter([TaskFailed("Once", None), TaskSucceeded({})])
     logs = Logs(lambda _: next(answers))
     office = Office(logs.perform)
     execution = office.start(office.create(states(A=CALL), loggingConfiguration=asked()))
