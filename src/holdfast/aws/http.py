@@ -28,7 +28,7 @@ from holdfast.limits import BODY_BYTES_MAX
 from holdfast.resources import FORMS_PATH
 from holdfast.runtime.commands.lookup import no_execution
 from holdfast.runtime.commands.questions import QuestionAction
-from holdfast.runtime.effects import JsonResult
+from holdfast.runtime.effects import Clock, JsonResult
 from holdfast.runtime.storage import format_control
 from holdfast.runtime.storage.json_values import parse_json_once, require_plain
 
@@ -130,6 +130,7 @@ def api_handler(
             if is_for_states:
                 return protocol.refusal(400, "AccessDeniedException", error.message)
             return _refusal(error)
+        host.look(host.ports.perform(Clock()))
         return states(request, context, tenant) if is_for_states else routes(request)
 
     return handle

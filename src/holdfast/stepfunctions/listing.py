@@ -14,13 +14,13 @@ from typing import Any
 
 from holdfast.core.state import STATUSES
 from holdfast.errors import HoldfastError, is_damage
-from holdfast.limits import START_SHARDS
 from holdfast.runtime.commands.redrives import last_redrive_ms
 from holdfast.runtime.commands.start_rows import LISTED_MS, Start, read_start
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query
 from holdfast.runtime.listing import NEWEST, ListEntry, Page, cut_page, read_page
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import MACHINE_STARTS
 from holdfast.stepfunctions.arns import ArnRegion, MachineArn, parse_machine_arn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import (
@@ -133,6 +133,7 @@ def _found(
     now_ms = yield Clock()
     page = yield from read_page(
         service.tenant,
+        service.spread,
         statuses=wanted.statuses,
         workflow=wanted.workflow,
         before=before,
@@ -162,7 +163,7 @@ def _starts(
     young = f"{now_ms - LISTED_MS:015d}#"
     found: list[tuple[str, Start]] = []
     floor = ""
-    for shard in range(START_SHARDS):
+    for shard in range(MACHINE_STARTS.count(service.spread.read)):
         partition = keys.starts(service.tenant, wanted.workflow, shard)
         items: Iterable[Item] = yield Query(
             tables.MAIL, partition, after=young, until=before, reverse=True, limit=size + 1
