@@ -198,6 +198,7 @@ class TalkBill:
     def of(self, call: Callable[[Client], object]) -> tuple[float, float, float]:
         """Return write units, read units and sent messages of the call and what follows it."""
         self.stack.world.now_ms += 60_000
+        self.client.limits()  # the API reads `~ctl` once a minute, whatever the calls are
         usage = self.stack.world.services.usage
         before = replace(usage)
         call(self.client)

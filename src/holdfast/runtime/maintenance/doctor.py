@@ -129,7 +129,7 @@ def shown(finding: Diagnosed) -> dict[str, Any]:
 def _page(place: Examination, after: Any) -> Page:
     watched = _AFTER_WATCHED.fullmatch(after) if isinstance(after, str) else None
     if watched is not None:
-        position = int(watched[1]), watched[2] or ""
+        position = _shard(place, watched), watched[2] or ""
         return (yield from _of_watched(place, position, DOCTOR_EXAMINED_MAX))
     found, answer, left = yield from _of_lists(place, after)
     if "next" in answer:
@@ -145,7 +145,7 @@ def _of_lists(
     read once for many executions. The third result says how many more this page may examine.
     """
     partitions = partitions_of(place.tenant, place.spread, ["RUNNING"])
-    shard, before = _position(after)
+    shard, before = _position(place, after)
     found: list[Diagnosed] = []
     examined, left = 0, DOCTOR_EXAMINED_MAX
     while shard < len(partitions) and left > 0:
@@ -156,12 +156,12 @@ def _of_lists(
         if page.read_to:
             return found, {"examined": examined, "next": f"{shard}#{page.read_to}"}, 0
         shard, before, left = shard + 1, None, left - len(page.items) - 1
-    if shard >= len(partitions):
+    if shard == len(partitions):
         return found, {"examined": examined}, left
     return found, {"examined": examined, "next": f"{shard}#"}, 0
 
 
-def _position(after: Any) -> tuple[int, str | None]:
+def _position(place: Examination, after: Any) -> tuple[int, str | None]:
     """Return the shard of the list in which the next page begins, and the key after which it
     begins.
     """
@@ -169,8 +169,19 @@ def _position(after: Any) -> tuple[int, str | None]:
         return 0, None
     matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
     if matched is None:
-        raise RequestError("HF209", "`after` is not what a page gave as `next`")
-    return int(matched[1]), matched[2] or None
+        raise _no_page()
+    return _shard(place, matched), matched[2] or None
+
+
+def _shard(place: Examination, matched: re.Match[str]) -> int:
+    shard = int(matched[1])
+    if shard >= LIST_OPEN.count(place.spread.read):
+        raise _no_page()
+    return shard
+
+
+def _no_page() -> RequestError:
+    return RequestError("HF209", "`after` is not what a page gave as `next`")
 
 
 def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Page:
@@ -191,7 +202,7 @@ def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Pag
         if len(runs) > left:
             return found, {"examined": examined, "next": f"w{shard}#{runs[left - 1]}"}
         shard, after, left = shard + 1, "", left - len(runs) - cost
-    more = {} if shard >= shards else {"next": f"w{shard}#"}
+    more = {} if shard == shards else {"next": f"w{shard}#"}
     return found, {"examined": examined, **more}
 
 
