@@ -45,6 +45,7 @@ from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
 from holdfast.runtime.storage.spread import Spread
+from holdfast.runtime.storage.warm_logs import WarmLogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Front:
     limit_book: LimitBook = NO_LIMITS
     graphs: Graphs = field(default_factory=NoGraphs)
     spread: Spread = field(default_factory=Spread)
+    ended_logs: WarmLogs | None = None
 
     @property
     def known(self) -> Lookup:
@@ -73,6 +75,7 @@ class Front:
             self.limit_book,
             self.graphs,
             self.spread,
+            self.ended_logs,
         )
 
     def start(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:

@@ -33,6 +33,8 @@ class WorkerConfig:
     archived before TTL may delete its records. `attempt_seconds_max`: no attempt may run for
     longer here, whatever its time-out, because the process of the worker may end then. `spread`:
     over how many partitions the stack spreads rows.
+    longer here, whatever its time-out, because the process of the worker may end then.
+    `ended_logs`: those that an API in the same process reads; None: it has no API.
     """
 
     programs: Programs
@@ -47,6 +49,7 @@ class WorkerConfig:
     attempt_seconds_max: int = INLINE_TIMEOUT_SECONDS_MAX
     warm_logs: WarmLogs = field(default_factory=WarmLogs)
     spread: Spread = field(default_factory=Spread)
+    ended_logs: WarmLogs | None = None
 
     def lookup(self) -> Lookup:
         """Return what a command of the API needs, for commands that the worker itself gives."""
