@@ -38,7 +38,7 @@ def _compare(seeds: range, folder: Path, runs: int, *, is_changed: bool = False)
     return counts
 
 
-@pytest.mark.parametrize("first", [100, 200])
+@pytest.mark.parametrize("first", [100, pytest.param(200, marks=pytest.mark.slow)])
 def test_generated_programs_run_alike(first: int, tmp_path: Path) -> None:
     counts = _compare(range(first, first + 40), tmp_path, runs=2)
     assert counts["accepted"] >= 36, counts

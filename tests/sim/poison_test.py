@@ -219,6 +219,7 @@ def test_an_execution_in_quarantine_is_left_alone(definition: Machine, bomb: Bom
     assert shop.world.kills == kills
 
 
+@pytest.mark.slow
 def test_without_a_quarantine_it_would_go_round_for_ever(
     bomb: Bomb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,6 +392,7 @@ def test_a_start_whose_name_is_free_again_is_not_sent_again(bomb: Bomb) -> None:
     assert [row["execution"] for row in listed(shop, status="SUCCEEDED")] == [second]
 
 
+@pytest.mark.slow
 def test_a_start_whose_name_expires_during_its_release_stays_in_quarantine(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     held = shop.world.call(quarantine.find(shop.tenant, run))
@@ -415,6 +417,7 @@ def test_a_start_without_a_name_is_sent_again(bomb: Bomb) -> None:
     assert shop.history(run).state.status == "SUCCEEDED"
 
 
+@pytest.mark.slow
 def test_a_start_that_is_sent_again_keeps_its_name_from_then_on(bomb: Bomb) -> None:
     nap = {"Type": "Wait", "Seconds": 100 * DAY_SECONDS, "End": True}
     shop, first = quarantined(machine({"bomb": {"Type": "Pass", "Next": "nap"}, "nap": nap}))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from holdfast.asl import error_names
 from holdfast.asl.program import ItemBatcher, Json
-from holdfast.asl.template import StateError, Template
-from holdfast.core.decision import Decision
+from holdfast.asl.template import Template
+from holdfast.core.decision import Decision, whole_number
 from holdfast.core.state import Frame
 from holdfast.limits import PAYLOAD_BYTES_MAX
 
@@ -66,7 +64,7 @@ def batched(
 def _bound(decision: Decision, frame: Frame, template: Template | None, where: str) -> int:
     if template is None:
         return 0
-    return int(a_number(decision.evaluate(template, frame), where, "integer"))
+    return whole_number(decision.evaluate(template, frame), f"ItemBatcher/{where}")
 
 
 def _split(items: Iterable[Json], items_max: int, bytes_max: int) -> Iterable[list[Json]]:
@@ -86,24 +84,3 @@ def _split(items: Iterable[Json], items_max: int, bytes_max: int) -> Iterable[li
 def _bytes(value: Json) -> int:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return len(text.encode(errors="surrogatepass"))
-
-
-def _said_by(text: str) -> float | None:
-    """Return the number in the text; None when the text has none, or when it is infinite."""
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if math.isfinite(found) else None
-
-
-def a_number(value: Json, where: str, kind: str) -> float:
-    """Return a number from a number or from a text that holds a number: AWS accepts both."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    found = _said_by(value) if isinstance(value, str) else None
-    if found is not None:
-        return found
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    cause = f"The {where}Path field refers to value {text} which is not a valid {kind}"
-    raise StateError(error_names.RUNTIME, cause)

@@ -11,7 +11,6 @@ child ended.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -23,7 +22,7 @@ from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import facts
 from holdfast.core.decision import Decision, whole_number
 from holdfast.core.flow import OWN_REGION, fail_state, handle_failure, leave
-from holdfast.core.map_items import STATE_DATA, MapItem, a_number, batched, default_input, described
+from holdfast.core.map_items import STATE_DATA, MapItem, batched, default_input, described
 from holdfast.core.map_results import MapChild, as_lines, transformed
 from holdfast.core.run_ids import TOO_DEEP, child_name, child_run, map_run_uuid, too_deep
 from holdfast.core.state import Attempt, ChildExecutions, Frame
@@ -33,6 +32,7 @@ from holdfast.limits import CHILDREN_AT_ONCE_MAX
 #: results.
 READING: Final = 1
 WRITING: Final = 2
+_MAX_ITEMS: Final = "ItemReader/ReaderConfig/MaxItems"
 
 
 def begin(decision: Decision, frame: Frame, state: MapState) -> None:
@@ -109,16 +109,20 @@ def _arn(decision: Decision, run: DistributedMap, entry: int) -> str:
 def _items(decision: Decision, frame: Frame, state: MapState) -> list[MapItem]:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list | dict):
-        text = json.dumps(items, ensure_ascii=False)
-        raise EvaluationError("", f"Map state input must be an array but was: {text}")
+        from holdfast.asl.field_errors import not_an_array  # noqa: PLC0415  # for cold starts
+
+        raise EvaluationError("", not_an_array(items))
     return described(items, repeat(STATE_DATA, len(items)))
 
 
 def _wanted(decision: Decision, frame: Frame, reader: ItemReader) -> Json:
-    return {
-        "parameters": _evaluated(decision, frame, reader.arguments, {}),
-        "config": _evaluated(decision, frame, reader.config, {}),
-    }
+    parameters = _evaluated(decision, frame, reader.arguments, {})
+    config = _evaluated(decision, frame, reader.config, {})
+    assert isinstance(config, dict)
+    if "MaxItems" in config:
+        # A negative number is left to the reader, which has its own sentence for it.
+        config = {**config, "MaxItems": whole_number(config["MaxItems"], _MAX_ITEMS, least=None)}
+    return {"parameters": parameters, "config": config}
 
 
 def _evaluated(decision: Decision, frame: Frame, template: Template | None, default: Json) -> Json:
@@ -205,7 +209,11 @@ def _bounds(decision: Decision, frame: Frame, state: MapState) -> dict[str, Any]
     count, percentage = run.tolerated_count, run.tolerated_percentage
     return {
         "concurrency": concurrency,
-        "count": None if count is None else _count(decision.evaluate(count, frame)),
+        "count": (
+            None
+            if count is None
+            else whole_number(decision.evaluate(count, frame), "ToleratedFailureCount")
+        ),
         "percentage": (
             None if percentage is None else _percentage(decision.evaluate(percentage, frame))
         ),
@@ -222,19 +230,12 @@ def _failures_max(bounds: Mapping[str, Any], items: int) -> int:
     return min(allowed, default=0)
 
 
-def _count(value: Json) -> int:
-    count = int(a_number(value, "ToleratedFailureCount", "integer"))
-    if count < 0:
-        raise StateError(error_names.RUNTIME, "ToleratedFailureCount cannot be negative.")
-    return count
-
-
 def _percentage(value: Json) -> float:
-    percentage = a_number(value, "ToleratedFailurePercentage", "float")
-    if not 0 <= percentage <= 100:
-        cause = "ToleratedFailurePercentage must be between 0 and 100."
-        raise StateError(error_names.RUNTIME, cause)
-    return percentage
+    field = "ToleratedFailurePercentage"
+    assert isinstance(value, int | float)
+    if not 0 <= value <= 100:
+        raise EvaluationError(field, f"{field} must be between 0 and 100.", is_late=True)
+    return value
 
 
 # -- the end ---------------------------------------------------------------------------------------

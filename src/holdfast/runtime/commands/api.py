@@ -44,6 +44,7 @@ from holdfast.runtime.effects import JsonResult
 from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
+from holdfast.runtime.storage.warm_logs import WarmLogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class Front:
     formats: Formats = FORMATS
     limit_book: LimitBook = NO_LIMITS
     graphs: Graphs = field(default_factory=NoGraphs)
+    ended_logs: WarmLogs | None = None
 
     @property
     def known(self) -> Lookup:
@@ -70,6 +72,7 @@ class Front:
             self.types,
             self.limit_book,
             self.graphs,
+            self.ended_logs,
         )
 
     def start(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:

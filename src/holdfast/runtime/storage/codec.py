@@ -32,7 +32,7 @@ from holdfast.core.apply.apply import fold
 from holdfast.core.events import OWN_EVENTS, Event
 from holdfast.core.state import Execution
 from holdfast.core.state_json import UnknownState, from_json, to_json
-from holdfast.cost import item_bytes
+from holdfast.cost import item_bytes, write_units
 from holdfast.errors import HoldfastBug, SnapshotError
 from holdfast.limits import (
     LIST_PREFIX_ITEMS_MIN,
@@ -84,12 +84,14 @@ class Packer:
 
     def pack(self, value: Json) -> str:
         """Return JSON text in which every value over the size limit is a reference."""
+        # Most values are texts, ids and times. An integer is written without `json.dumps`, which
+        # takes ten times as long.
         if isinstance(value, str):
             return self._interned(value, encode_basestring(value))
-        if not isinstance(value, dict | list):
-            # Write an integer without `json.dumps`, which takes ten times as long. Most values are
-            # ids and times.
-            return str(value) if type(value) is int else json.dumps(value)
+        if type(value) is int:
+            return str(value)
+        if not isinstance(value, (dict, list)):
+            return json.dumps(value)
         known = self._book.known.get(id(value))
         if known is not None:
             return known[1]
@@ -148,11 +150,8 @@ class Packer:
         """Return the text of an object whose values are packed. The object itself gets no
         number.
         """
-        return (
-            "{"
-            + ",".join([f"{encode_basestring(key)}:{self.pack(fields[key])}" for key in fields])
-            + "}"
-        )
+        pack, key_text = self.pack, encode_basestring
+        return "{" + ",".join([f"{key_text(key)}:{pack(fields[key])}" for key in fields]) + "}"
 
     def _interned(self, value: Json, text: str) -> str:
         if len(text) <= VALUE_INTERN_BYTES_MIN:
@@ -247,8 +246,8 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
         **header.listing,
         **header.indexed.attributes(),
     }
-    item = _with_payload(fields, text, header, blobs)
-    return Encoded(item, blobs, book, item_bytes(item), packer.needs_format)
+    item, size = _with_payload(fields, text, header, blobs)
+    return Encoded(item, blobs, book, size, packer.needs_format)
 
 
 def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded:
@@ -268,9 +267,9 @@ def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded
         blobs |= _blobs(header, [data])
     else:
         fields["ss"] = data
-    item = _fitting({**fields, **_blob_names(blobs)}, header, blobs)
+    item, size = _fitting({**fields, **_blob_names(blobs)}, header, blobs)
     anew = len(data) + packer.new_blob_bytes
-    return Encoded(item, blobs, book, item_bytes(item), header.format, anew)
+    return Encoded(item, blobs, book, size, header.format, anew)
 
 
 def _event_text(event: Event, at_ms: int, packer: Packer) -> str:
@@ -293,31 +292,31 @@ def _details_text(details: Mapping[str, Any], packer: Packer) -> str:
 
 def _with_payload(
     item: dict[str, str | int | bytes], text: str, header: Header, blobs: dict[str, bytes]
-) -> Item:
+) -> tuple[Item, int]:
+    """Return the item with the text of its events, and its size."""
     plain = {**item, "ev": text, **_blob_names(blobs)}
-    if item_bytes(plain) <= WRITE_UNIT_BYTES:
-        return plain
-    data = compress(text, header.format)
-    compressed: Item = {**plain, "ev": data}
-    saves_a_unit = _units(compressed) < _units(plain)
+    size = item_bytes(plain)
+    if size <= WRITE_UNIT_BYTES:
+        return plain, size
+    compressed: Item = {**plain, "ev": compress(text, header.format)}
+    saves_a_unit = write_units(item_bytes(compressed)) < write_units(size)
     return _fitting(compressed if saves_a_unit else plain, header, blobs)
 
 
-def _fitting(item: Item, header: Header, blobs: dict[str, bytes]) -> Item:
+def _fitting(item: Item, header: Header, blobs: dict[str, bytes]) -> tuple[Item, int]:
     """Move the events of an item that would be too large for the table into a blob. Adding a
-    snapshot, or the names of its blobs, can make an item too large that was not before.
+    snapshot, or the names of its blobs, can make an item too large that was not before. Return the
+    item and its size.
     """
-    if "ev" not in item or item_bytes(item) <= RECORD_BYTES_MAX:
-        return item
+    size = item_bytes(item)
+    if "ev" not in item or size <= RECORD_BYTES_MAX:
+        return item, size
     events = item["ev"]
     data = events if isinstance(events, bytes) else compress(str(events), header.format)
     blobs |= _blobs(header, [data])
     kept = {key: value for key, value in item.items() if key != "ev"}
-    return {**kept, "eb": _digest(data), **_blob_names(blobs)}
-
-
-def _units(item: Item) -> int:
-    return -(-item_bytes(item) // WRITE_UNIT_BYTES)
+    kept = {**kept, "eb": _digest(data), **_blob_names(blobs)}
+    return kept, item_bytes(kept)
 
 
 def _blobs(header: Header, contents: Iterable[bytes]) -> dict[str, bytes]:

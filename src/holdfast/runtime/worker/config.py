@@ -31,6 +31,7 @@ class WorkerConfig:
     the formats of logs that this process reads and writes. `archives`: each ended execution is
     archived before TTL may delete its records. `attempt_seconds_max`: no attempt may run for
     longer here, whatever its time-out, because the process of the worker may end then.
+    `ended_logs`: those that an API in the same process reads; None: it has no API.
     """
 
     programs: Programs
@@ -44,6 +45,7 @@ class WorkerConfig:
     archives: bool = False
     attempt_seconds_max: int = INLINE_TIMEOUT_SECONDS_MAX
     warm_logs: WarmLogs = field(default_factory=WarmLogs)
+    ended_logs: WarmLogs | None = None
 
     def lookup(self) -> Lookup:
         """Return what a command of the API needs, for commands that the worker itself gives."""

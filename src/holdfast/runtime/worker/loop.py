@@ -247,6 +247,8 @@ class Processing:
     def run(self) -> Delivers:
         is_done = yield from self._run()
         self.setting.warm_logs.keep(self.log)
+        if self.setting.ended_logs is not None:
+            self.setting.ended_logs.keep(self.log)
         if is_done:
             # The results of attempts that were stopped cause no event, and so no commit gives back
             # their permits. Do it here, or the permits would stay taken until they expire.
