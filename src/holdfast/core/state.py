@@ -345,7 +345,7 @@ class ChildExecutions:
 
     `inputs` are by lane number; `items` says how many items are in each. `results` are those of the
     lanes that have ended. Lanes up to `started` that have no result are running. `failures_max`
-    counts items, not children.
+    counts items, not children; it follows from `count` and `percentage`.
     """
 
     entry: int
@@ -356,6 +356,8 @@ class ChildExecutions:
     failures_max: int
     started: int
     results: Mapping[int, ChildResult]
+    count: int | None = None
+    percentage: float | None = None
 
     @property
     def open_lanes(self) -> list[int]:

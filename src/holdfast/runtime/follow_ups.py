@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Program
 from holdfast.asl.resources import POOL
 from holdfast.core import facts
@@ -95,7 +96,7 @@ def carry_out(
                 yield from children.stop(log, entry, number, now_ms)
                 stopped.append((entry, number))
             case OfferActivity(entry=entry):
-                yield from _offer_activity(log, entry)
+                found += yield from _offer_activity(log, entry)
             case ReadAnswer(entry=entry):
                 found += yield from _read_answer(log, entry)
             case _:
@@ -169,9 +170,12 @@ def _read_answer(log: Log, entry: int) -> inbox.FactsResult:
     return (yield from inbox.answer_facts(log.tenant, log.run, _awaiting_of(log, entry)))
 
 
-def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
+def _offer_activity(log: Log, entry: int) -> inbox.FactsResult:
     """Add the task to the list of its activity or pool. The item is the same each time, so that two
     pollers cannot take the task.
+
+    Return the failure of a task whose activity does not exist: no poller could ever take it. The
+    item is stored before this test, so a DeleteActivity that the test misses finds the item.
     """
     awaiting = _awaiting_of(log, entry)
     ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
@@ -188,6 +192,18 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
             "ttl": ends_ms // 1_000 + 86_400,
         },
     )
+    if POOL in awaiting.target:
+        return []
+    name = awaiting.target.rpartition(":")[2]
+    if (yield Get(tables.MAIL, keys.activities(log.tenant), name)) is not None:
+        return []
+    error, cause = missing_activity(awaiting.target)
+    return [facts.FailedWith(entry, attempt, error, cause)]
+
+
+def missing_activity(arn: str) -> tuple[str, str]:
+    """Return error and cause of a task whose activity does not exist."""
+    return error_names.RUNTIME, f"Activity Does Not Exist: '{arn}'"
 
 
 def _offered_to(log: Log, awaiting: Awaiting) -> dict[str, str]:

@@ -82,7 +82,8 @@ class StateMachine:
     """A stored state machine. `versions` is the greatest number ever given to a version of it.
 
     `published` and `description` are those of the request that created it. With them an identical
-    repetition of that request can be told apart from another one.
+    repetition of that request can be told apart from another one. `is_deleting`: it was deleted,
+    and some of its executions have not ended yet.
     """
 
     name: str
@@ -94,6 +95,7 @@ class StateMachine:
     published: bool = False
     description: str | None = None
     rv: int = 0
+    is_deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +288,8 @@ def machine_item(tenant: str, one: StateMachine) -> Item:
         "pub": int(one.published),
         **_snapshot_attributes(one.now),
     }
+    if one.is_deleting:
+        item["del"] = 1
     return item if one.description is None else {**item, "de": one.description}
 
 
@@ -301,6 +305,7 @@ def read_machine(item: Item) -> StateMachine:
         bool(item["pub"]),
         _optional(item, "de"),
         int(item["rv"]),
+        "del" in item,
     )
 
 

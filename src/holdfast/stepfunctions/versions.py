@@ -20,7 +20,14 @@ from holdfast.stepfunctions.faults import (
     state_machine_does_not_exist,
     validation,
 )
-from holdfast.stepfunctions.lookup import find_machine, is_here, require_machine, require_version
+from holdfast.stepfunctions.lookup import (
+    find_machine,
+    is_here,
+    refuse_deleting,
+    refuse_label,
+    require_machine,
+    require_version,
+)
 from holdfast.stepfunctions.pages import page
 from holdfast.stepfunctions.workflows import refuse_workflow
 
@@ -34,6 +41,7 @@ def publish_state_machine_version(
     arn = parse_machine_arn(request["stateMachineArn"])
     refuse_workflow(service, arn)
     machine = yield from require_machine(service, arn)
+    refuse_deleting(service, machine)
     current = machine.now.revision or INITIAL_REVISION
     wanted = request.get("revisionId", current)
     if wanted != current:
@@ -151,9 +159,11 @@ def resolve_for_start(
     InvalidArn, StateMachineDoesNotExist.
     """
     arn = parse_machine_arn(text)
+    refuse_label(arn)
     name = arn.name
     if arn.qualifier is None:
         machine = yield from require_machine(service, arn)
+        refuse_deleting(service, machine)
         return _startable(service, name, machine.now)
     if arn.version is not None:
         version = yield from require_version(service, arn)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, assert_never
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import (
+    BoundsRequested,
     MigrateRequested,
     PauseRequested,
     PriorityRequested,
@@ -235,6 +236,7 @@ def _of_control(log: Log) -> Findings:
                 PauseRequested()
                 | ResumeRequested()
                 | PriorityRequested()
+                | BoundsRequested()
                 | SkipRequested()
                 | MigrateRequested()
             ):

@@ -379,6 +379,11 @@ def starts(tenant: str, workflow: str, shard: int) -> str:
     return f"{tenant}#st#{workflow}#{shard}"
 
 
+def redriven(tenant: str, workflow: str) -> str:
+    """Return the partition of recent redrives, sorted by execution."""
+    return f"{tenant}#rdv#{workflow}"
+
+
 def pending_starts(shard: int) -> str:
     """Return the partition of accepted starts, oldest first. Their executions may not have
     begun.
