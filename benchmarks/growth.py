@@ -230,6 +230,7 @@ def exponent(sizes: list[int], totals: list[float]) -> float:
 
 def measure(workload: Callable[[int], Cost], sizes: list[int]) -> None:
     costs: list[Cost] = []
+    workload(sizes[0])  # the first run imports modules and compiles expressions
     print(f"\n{workload.__name__}: per unit")
     for size in sizes:
         gc.collect()

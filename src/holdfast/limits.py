@@ -125,6 +125,14 @@ EXPRESS_SECONDS_MAX: Final = 300  # Step Functions quota: an express execution
 HEARTBEAT_RACES_MAX: Final = 9
 POLL_SECONDS_MAX: Final = 60  # our choice: the longest time between two polls of a job
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output
+LOG_DATA_BYTES_MAX: Final = 253_952  # AWS: an execution's log holds no more of one escaped input
+LOG_BATCH_BYTES_MAX: Final = 1_048_576  # CloudWatch Logs: one PutLogEvents
+LOG_BATCH_EVENTS_MAX: Final = 10_000  # CloudWatch Logs: one PutLogEvents
+LOG_EVENT_EXTRA_BYTES: Final = 26  # CloudWatch Logs: added to the size of each event
+# Our choice: a delivery that has this many events to log, or an event of this age, writes its log
+# before its end.
+LOG_EVENTS_HELD_MAX: Final = 1_000
+LOG_HELD_MS_MAX: Final = 5_000
 QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus holds no more details
 
 # -- The sweeper -----------------------------------------------------------------------------------

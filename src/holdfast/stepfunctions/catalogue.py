@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from holdfast.asl.validation.report import MachineType
+from holdfast.core.state import LogSetting
 from holdfast.limits import RECORD_BYTES_MAX
 from holdfast.runtime.child_workflows import Untyped
 from holdfast.runtime.commands.lookup import Lookup
@@ -153,6 +154,7 @@ class Startable:
     definition: str
     version_arn: str | None = None
     alias_arn: str | None = None
+    log: LogSetting | None = None
 
 
 # -- reading ---------------------------------------------------------------------------------------
