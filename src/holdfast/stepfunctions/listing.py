@@ -33,7 +33,7 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
     before, size = NEWEST, page_size(request)
     if "nextToken" in request:
         before = read_token(service, request["nextToken"], scope)
-    page = yield from page_of(service.tenant, wanted, before, size)
+    page = yield from page_of(service.tenant, service.spread, wanted, before, size)
     if not page.entries and wanted.map_run is not None:
         # A map run with children exists. Without children, read the log of its parent to find out
         # whether it does.
