@@ -32,8 +32,10 @@ from holdfast.compiler.expressions.query import (
     Variable,
     hold,
 )
+from holdfast.compiler.expressions.rounding import PLACES_MAX, rounded
 from holdfast.compiler.expressions.sets import lower_set, without_order
 from holdfast.compiler.expressions.strings import as_int
+from holdfast.compiler.expressions.sums import float_sum
 from holdfast.compiler.expressions.text import text_of
 from holdfast.compiler.expressions.zips import lower_zip
 from holdfast.compiler.types.annotations import from_annotation
@@ -55,6 +57,7 @@ from holdfast.compiler.types.types import (
     is_numeric,
     is_refused,
     is_text,
+    members_of,
 )
 
 if TYPE_CHECKING:
@@ -139,11 +142,11 @@ def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
         one = Conditional(Variable("_item"), Constant(1), Constant(0))
         ones = Flat(FunctionCall("map", (items.query, FunctionLiteral(("_item",), one))))
         items, element = TypedQuery(ones, ListOf(INT), items.fails), INT
-    if element not in (INT, NEVER) or start.type != INT:
-        if element is not None and is_numeric(element):
-            help_ = "count in integers, or add in a loop: total += x"
-            return refuse_call(lowering, node, "of floats rounds as the Python version does", help_)
+    if element is None or not is_numeric(element) or not is_numeric(start.type):
         return _no_form(lowering, node, items.type)
+    if FLOAT in (*members_of(element), start.type):
+        query = float_sum(items.query, start.query)
+        return TypedQuery(query, FLOAT, fails_of(items, start))
     total: QueryTree = FunctionCall("sum", (items.query,))
     if start.query != Constant(0):
         total = Binary("+", start.query, total)
@@ -169,10 +172,29 @@ def _abs(lowering: Expressions, node: ast.Call) -> TypedQuery:
 
 
 def _round(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    match node:
+        case ast.Call(args=[number, ast.Constant(value=int(places))], keywords=[]):
+            return _round_to_places(lowering, node, lowering.lower(number), places)
     value = _single(lowering, node) or REFUSED_EXPRESSION
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     return TypedQuery(FunctionCall("round", (value.query,)), INT, value.fails)
+
+
+def _round_to_places(
+    lowering: Expressions, node: ast.Call, value: TypedQuery, places: int
+) -> TypedQuery:
+    if value.type == INT and places >= 0:
+        return value
+    if not is_numeric(value.type):
+        return _no_form(lowering, node, value.type)
+    if not 0 <= places <= PLACES_MAX:
+        why = f"rounds to 0 to {PLACES_MAX} places in a workflow"
+        return refuse_call(lowering, node, why, _PURE_HELP)
+    if places == 0:
+        return TypedQuery(FunctionCall("round", (value.query,)), FLOAT, value.fails)
+    query = hold(value.query, lambda held: rounded(held, places), "_number")
+    return TypedQuery(query, FLOAT, value.fails)
 
 
 # Conversions.

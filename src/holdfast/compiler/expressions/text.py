@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, Unit, fails_of
+from holdfast.compiler.expressions.format_specs import aligned, format_query
 from holdfast.compiler.expressions.query import (
     NULL,
     Binary,
@@ -17,6 +18,7 @@ from holdfast.compiler.expressions.query import (
     hold,
     message_of,
 )
+from holdfast.compiler.expressions.rounding import digits
 from holdfast.compiler.types.types import (
     BOOL,
     DATE,
@@ -172,7 +174,7 @@ def _in_units(lowering: Lowering, node: ast.expr, spec: str) -> TypedQuery | Non
             if amount.type != INT:
                 return None
             text = hold(amount.query, lambda held: _units(held, scale, found), "_amount")
-            return TypedQuery(_aligned(text, found, ">"), STR, amount.fails)
+            return TypedQuery(aligned(text, found, ">"), STR, amount.fails)
         case _:
             return None
 
@@ -181,80 +183,23 @@ def _units(amount: QueryTree, scale: int, spec: re.Match[str]) -> QueryTree:
     def build(size: QueryTree) -> QueryTree:
         whole = FunctionCall("floor", (Binary("/", size, Constant(scale)),))
         rest = Binary("-", size, Binary("*", whole, Constant(scale)))
-        digits = FunctionCall(
+        last = FunctionCall(
             "pad",
             (FunctionCall("string", (rest,)), Constant(-int(spec["places"])), Constant("0")),
         )
         sign = Conditional(Binary("<", amount, Constant(0)), Constant("-"), Constant(""))
-        front = Binary("&", sign, _digits(whole, spec))
-        return Binary("&", Binary("&", front, Constant(".")), digits)
+        front = Binary("&", sign, digits(whole, has_commas=bool(spec["comma"])))
+        return Binary("&", Binary("&", front, Constant(".")), last)
 
     return hold(FunctionCall("abs", (amount,)), build, "_size")
-
-
-_SPEC: Final = re.compile(
-    r"(?:(?P<fill>.)?(?P<align>[<>]))?(?P<zero>0)?(?P<width>[1-9][0-9]{0,3})?(?P<comma>,)?(?P<kind>[ds])?"
-)
 
 
 def formatted(unit: Unit, node: ast.expr, value: TypedQuery, spec: str) -> TypedQuery:
     """Return the query for `format(value, spec)`."""
     if is_refused(value.type):
         return REFUSED_EXPRESSION
-    found = _SPEC.fullmatch(spec)
-    if found is not None and value.type == INT and _is_number_format(found):
-        return TypedQuery(_int_format(value.query, found), STR, value.fails)
-    is_string = is_text(value.type) or is_text_enum(value.type)
-    if is_string and found is not None and _is_text_format(found):
-        return TypedQuery(_aligned(value.query, found, "<"), STR, value.fails)
+    query = format_query(value, spec)
+    if query is not None:
+        return TypedQuery(query, STR, value.fails)
     message = f"the format `{spec}` of {describe(value.type)} has no exact JSONata form"
-    help_ = _PURE_HELP
-    if value.type == FLOAT:
-        message = f"`{spec}` rounds a float in Python and in JSONata differently"
-        help_ = 'count in integers, f"{cents / 100:.2f}", or use a @pure function'
-    return unit.refused(node, "HF051", message, help_)
-
-
-def _is_number_format(spec: re.Match[str]) -> bool:
-    """Return True for an exact form. Leading zeros go between the sign and the digits, so they
-    cannot be combined with an alignment or commas.
-    """
-    if spec["zero"] and (spec["align"] or spec["comma"] or not spec["width"]):
-        return False
-    return spec["kind"] != "s"
-
-
-def _is_text_format(spec: re.Match[str]) -> bool:
-    return spec["kind"] != "d" and not (spec["zero"] or spec["comma"])
-
-
-def _int_format(number: QueryTree, spec: re.Match[str]) -> QueryTree:
-    if not spec["zero"]:
-        return _aligned(_digits(number, spec), spec, ">")
-    return hold(number, lambda held: _zero_padded(held, int(spec["width"])), "_number")
-
-
-def _digits(number: QueryTree, spec: re.Match[str]) -> QueryTree:
-    if spec["comma"]:
-        return FunctionCall("formatNumber", (number, Constant("#,##0")))
-    return FunctionCall("string", (number,))
-
-
-def _zero_padded(number: QueryTree, width: int) -> QueryTree:
-    """Return the number with leading zeros: -7 in four places is `-007`."""
-    positive = FunctionCall(
-        "pad", (FunctionCall("string", (number,)), Constant(-width), Constant("0"))
-    )
-    text = FunctionCall("string", (Binary("-", Constant(0), number),))
-    negative = FunctionCall("pad", (text, Constant(-(width - 1)), Constant("0")))
-    is_negative = Binary("<", number, Constant(0))
-    return Conditional(is_negative, Binary("&", Constant("-"), negative), positive)
-
-
-def _aligned(text: QueryTree, spec: re.Match[str], default: str) -> QueryTree:
-    if not spec["width"]:
-        return text
-    width = int(spec["width"])
-    fill = spec["fill"] or " "
-    is_left = (spec["align"] or default) == "<"
-    return FunctionCall("pad", (text, Constant(width if is_left else -width), Constant(fill)))
+    return unit.refused(node, "HF051", message, _PURE_HELP)
