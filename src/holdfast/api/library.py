@@ -17,9 +17,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any, Final
-from uuid import UUID
 
-from holdfast.api.library_signatures import SIGNATURES, TYPES
 from holdfast.api.tasks import Pure
 
 LOG: Final = "holdfast.log"
@@ -32,20 +30,21 @@ def library_task(name: str) -> Pure[..., Any] | None:
     if name == LOG:
         step: Pure[..., Any] = Pure(_log, name=LOG)
         return step
-    known = SIGNATURES.get(name)
+    known = _listed().SIGNATURES.get(name)
     return None if known is None else Pure(_calling(name, *known), name=name)
+
+
+def _listed() -> Any:
+    """Return the module of the signatures. A worker imports it only for a step of the library."""
+    return importlib.import_module("holdfast.api.library_signatures")
 
 
 def task_of(function: object) -> Pure[..., Any] | None:
     """Return the step that calls a function of the library; None when the list does not have it."""
-    if not callable(function) or (isinstance(function, type) and function not in _CLASSES):
+    if not callable(function) or isinstance(function, type):
         return None
     name = _name_of(function)
-    return library_task(name) if name in SIGNATURES and _found(name) == function else None
-
-
-#: A call of any other class is no step.
-_CLASSES: Final = frozenset({UUID})
+    return library_task(name) if name in _listed().FUNCTIONS and _found(name) == function else None
 
 
 def _name_of(function: Any) -> str:
@@ -90,7 +89,7 @@ def _parameter(text: str) -> inspect.Parameter:
     return inspect.Parameter(
         name,
         kinds.KEYWORD_ONLY if text.startswith("*") else kinds.POSITIONAL_OR_KEYWORD,
-        annotation=TYPES[type_],
+        annotation=_listed().TYPES[type_],
         default=None if text.endswith(" =") else kinds.empty,
     )
 

@@ -11,7 +11,6 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
-from uuid import UUID
 
 #: The parameters of a function with their types, and the type of its result. `=` marks an optional
 #: parameter, and `*` a keyword-only one.
@@ -33,7 +32,8 @@ _DAY: Final = ("year: int", "month: int", "day: int")
 _TIME: Final = ("hour: int =", "minute: int =", "second: int =", "microsecond: int =")
 _TWO_DECIMALS: Final = ("self: Decimal", "other: Decimal")
 
-_FUNCTIONS: Final[Mapping[str, Signature]] = {
+#: The functions that an author may call by their names.
+FUNCTIONS: Final[Mapping[str, Signature]] = {
     **_same("math", ("ceil", "floor", "trunc"), ("x: float",), int),
     **_same(
         "math",
@@ -84,19 +84,18 @@ _FUNCTIONS: Final[Mapping[str, Signature]] = {
     "builtins.chr": (("i: int",), str),
     "builtins.hex": (("number: int",), str),
     "builtins.bin": (("number: int",), str),
-    "builtins.float": (("x: str",), float),
-    "builtins.pow": (("base: float", "exp: float"), float),
     "datetime.datetime.fromisoformat": (("text: str",), datetime),
     "datetime.datetime.strptime": (("text: str", "format: str"), datetime),
     "datetime.date.fromisoformat": (("text: str",), date),
-    "datetime.datetime": ((*_DAY, *_TIME), datetime),
-    "datetime.date": (_DAY, date),
     "datetime.time.fromisoformat": (("text: str",), time),
-    "decimal.Decimal": (("value: str",), Decimal),
-    "uuid.UUID": (("hex: str",), UUID),
 }
 #: The compiler calls these where an expression has no exact form in JSONata.
 _METHODS: Final[Mapping[str, Signature]] = {
+    "decimal.Decimal": (("value: str",), Decimal),
+    "datetime.date": (_DAY, date),
+    "datetime.datetime": ((*_DAY, *_TIME), datetime),
+    "builtins.pow": (("base: float", "exp: float"), float),
+    "builtins.float": (("x: str",), float),
     **_same(
         "str",
         ("isdigit", "isalpha", "isalnum", "isnumeric", "isdecimal", "isidentifier", "isascii"),
@@ -122,6 +121,7 @@ _METHODS: Final[Mapping[str, Signature]] = {
     "str.__repr__": (_TEXT, str),
     "int.__format__": (("self: int", "spec: str"), str),
     "float.__format__": (("self: float", "spec: str"), str),
+    "float.__round__": (("self: float", "ndigits: int"), float),
     "float.__str__": (("self: float",), str),
     "builtins.str": (("object: Any",), str),
     "builtins.repr": (("object: Any",), str),
@@ -155,7 +155,7 @@ _METHODS: Final[Mapping[str, Signature]] = {
     "decimal.Decimal.__round__": (("self: Decimal", "ndigits: int"), Decimal),
     "decimal.Decimal.quantize": (("self: Decimal", "exp: Decimal", "rounding: str ="), Decimal),
 }
-SIGNATURES: Final[Mapping[str, Signature]] = MappingProxyType({**_FUNCTIONS, **_METHODS})
+SIGNATURES: Final[Mapping[str, Signature]] = MappingProxyType({**FUNCTIONS, **_METHODS})
 TYPES: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "Any": Any,

@@ -303,10 +303,8 @@ def _compile(
 ) -> CompiledWorkflow:
     if isinstance(workflow, Dag):
         return compile_dag(workflow, in_plain_asl=in_plain_asl)
-    unit = Unit(source, workflow)
-    node = _definition(unit, workflow)
+    unit, node, block = _lowered(Unit(source, workflow), workflow)
     try:
-        block = () if node is None else _lower(unit, node, workflow)
         refused = {(found.file, found.line) for found in unit.diagnostics}
         lost_lines = unit.lost_lines | refused
         report = _reporter(unit)
@@ -324,6 +322,23 @@ def _compile(
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
+
+
+def _lowered(
+    unit: Unit, workflow: Workflow[..., Any]
+) -> tuple[Unit, ast.FunctionDef | None, StatementBlock]:
+    """Lower the workflow in as many passes as it needs; see `library_calls`."""
+    while True:
+        known = len(unit.library.steps)
+        node = _definition(unit, workflow)
+        try:
+            block = () if node is None else _lower(unit, node, workflow)
+        except RecursionError:
+            assert node is not None
+            raise _too_deep(unit, node) from None
+        if len(unit.library.steps) == known:
+            return unit, node, block
+        unit = unit.anew()
 
 
 def _with_key(emitted: CompiledWorkflow, keyed: Keyed) -> CompiledWorkflow:

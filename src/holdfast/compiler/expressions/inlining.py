@@ -73,9 +73,11 @@ def lower_helper(expressions: Expressions, call: ast.Call, helper: Helper) -> Ty
             blocks.append((variable, value))
             query = Variable(variable)
         environment = environment.with_entry(parameter.arg, Held(query, type_))
-    before = len(unit.diagnostics)
+    before, steps_before = len(unit.diagnostics), len(unit.library.steps)
     inner = expressions.of_helper(helper.unit, scope, environment)
     body = _Body(inner, returned_type(helper.unit, node)).lower(node.body)
+    if len(unit.library.steps) > steps_before:
+        unit.library.helpers.add(helper.node)
     if len(unit.diagnostics) > before and not helper.is_local:
         refuse_body(unit, call, helper.name)
     return body if is_refused(body.type) else _held(blocks, body)

@@ -8,6 +8,8 @@ from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.format_specs import aligned, format_query
+from holdfast.compiler.expressions.library_texts import format_step, repr_step, text_step
+from holdfast.compiler.expressions.moments import iso_text
 from holdfast.compiler.expressions.query import (
     NULL,
     Binary,
@@ -19,22 +21,24 @@ from holdfast.compiler.expressions.query import (
     message_of,
 )
 from holdfast.compiler.expressions.rounding import digits
+from holdfast.compiler.library_calls import constant
 from holdfast.compiler.types.types import (
     BOOL,
     DATE,
+    DATETIME,
     DECIMAL,
-    FLOAT,
     INT,
     NONE,
+    PATH,
     REFUSED,
     SECRET,
     STR,
-    UNKNOWN,
     UUID,
     ErrorOf,
     TextOf,
     Type,
     describe,
+    is_numeric,
     is_refused,
     is_text,
     is_text_enum,
@@ -60,17 +64,18 @@ def text_of(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
         )
     query = _text(value.query, value.type)
     if query is None:
-        kind = "a float" if value.type == FLOAT else describe(value.type)
-        example = " (0.1+0.2, 1.0)" if value.type == FLOAT else ""
+        kind = "a float" if is_numeric(value.type) else describe(value.type)
+        example = " (0.1+0.2, 1.0)" if is_numeric(value.type) else ""
         message = f"text of {kind} differs between Python and JSONata{example}"
         help_ = OPEN_IN_TASK if SECRET in members_of(value.type) else _PURE_HELP
+        if is_numeric(value.type):
+            help_ = 'f"{float(x)}", or a format: f"{x:.2f}"'
         return unit.refused(node, "HF051", message, help_)
     return TypedQuery(query, STR, value.fails)
 
 
-#: For these types Python's `str()` gives the same text as pydantic's JSON. For a datetime the two
-#: differ ("T", "Z").
-_WRITTEN_AS_TEXT: Final = (UUID, DATE, DECIMAL)
+#: For these types Python's `str()` gives the same text as pydantic's JSON.
+_WRITTEN_AS_TEXT: Final = (UUID, DATE, DECIMAL, PATH)
 
 
 def _text(query: QueryTree, type_: Type) -> QueryTree | None:
@@ -85,6 +90,8 @@ def _text(query: QueryTree, type_: Type) -> QueryTree | None:
             return message_of(query, coded)
         case _ if type_ in _WRITTEN_AS_TEXT:
             return query
+        case _ if type_ == DATETIME:
+            return iso_text(query, " ")
         case _ if type_ == INT:
             return FunctionCall("string", (query,))
         case _ if type_ == BOOL:
@@ -116,6 +123,8 @@ def lower_joined(lowering: Lowering, node: ast.JoinedStr) -> TypedQuery:
 
 def _part(lowering: Lowering, whole: ast.JoinedStr, part: ast.expr) -> TypedQuery:
     unit = lowering.unit
+    if part in lowering.hoisted:
+        return lowering.hoisted[part]
     match part:
         case ast.Constant(value=str(text)):
             return TypedQuery(Constant(text), STR)
@@ -123,26 +132,25 @@ def _part(lowering: Lowering, whole: ast.JoinedStr, part: ast.expr) -> TypedQuer
             # A refusal points to the whole f-string, because its parts have no positions of their
             # own before Python 3.12.
             found = lowering.lower(value)
-            if found.type == UNKNOWN:
-                message = "text of a value of unknown type differs between Python and JSONata"
-                help_ = f"name: str = {unit.text(value)}"
-                return unit.refused(whole, "HF051", message, help_)
-            return text_of(unit, whole, found)
-        case ast.FormattedValue(value=value, conversion=114, format_spec=None) if _has_plain_repr(
-            (found := lowering.lower(value)).type
-        ):
-            return text_of(unit, whole, found)
+            return text_step(lowering, part, value, found) or text_of(unit, whole, found)
+        case ast.FormattedValue(value=value, conversion=114, format_spec=None):
+            found = lowering.lower(value)
+            if _has_plain_repr(found.type):
+                return text_of(unit, whole, found)
+            step = repr_step(lowering, part, value, found)
+            return step or unit.refused(whole, "HF051", "`!r` has no JSONata form", _PURE_HELP)
         case ast.FormattedValue(
             value=value,
             conversion=-1,
             format_spec=ast.JoinedStr(values=[ast.Constant(value=str(spec))]),
         ):
             in_units = _in_units(lowering, value, spec)
-            return in_units or formatted(unit, whole, lowering.lower(value), spec)
-        case _:
-            return unit.refused(
-                whole, "HF051", "computed formats and `!r` have no JSONata form", _PURE_HELP
-            )
+            return in_units or formatted(lowering, whole, part, lowering.lower(value), spec)
+        case ast.FormattedValue(value=value, conversion=-1, format_spec=ast.JoinedStr() as given):
+            step = format_step(lowering, part, lowering.lower(value), (value, given))
+            if step is not None:
+                return step
+    return unit.refused(whole, "HF051", "this computed format has no JSONata form", _PURE_HELP)
 
 
 def _has_plain_repr(type_: Type) -> bool:
@@ -194,12 +202,18 @@ def _units(amount: QueryTree, scale: int, spec: re.Match[str]) -> QueryTree:
     return hold(FunctionCall("abs", (amount,)), build, "_size")
 
 
-def formatted(unit: Unit, node: ast.expr, value: TypedQuery, spec: str) -> TypedQuery:
+def formatted(
+    lowering: Lowering, whole: ast.expr, part: ast.FormattedValue, value: TypedQuery, spec: str
+) -> TypedQuery:
     """Return the query for `format(value, spec)`."""
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     query = format_query(value, spec)
     if query is not None:
         return TypedQuery(query, STR, value.fails)
+    given = (part.value, constant(part, spec))
+    step = format_step(lowering, part, value, given)
+    if step is not None:
+        return step
     message = f"the format `{spec}` of {describe(value.type)} has no exact JSONata form"
-    return unit.refused(node, "HF051", message, _PURE_HELP)
+    return lowering.unit.refused(whole, "HF051", message, _PURE_HELP)
