@@ -45,25 +45,26 @@ def number_bytes(value: int) -> int:
 
 
 def value_bytes(value: str | int | bytes) -> int:
-    if isinstance(value, str):
-        return len(value) if value.isascii() else len(value.encode())
-    if isinstance(value, bytes):
-        return len(value)
-    return number_bytes(value)
+    if isinstance(value, int):
+        return number_bytes(value)
+    return text_bytes(value) if isinstance(value, str) else len(value)
+
+
+def text_bytes(text: str) -> int:
+    # For ASCII text the length is the number of bytes, so the slower `encode` is not needed.
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def item_bytes(item: Attributes) -> int:
     """Return the size of an item, as DynamoDB bills it and as its limit of 400 KB counts it."""
-    size = 0
-    # This loop runs for each record that is loaded. For ASCII text the length is the number of
-    # bytes, so the slower call of `encode` is not needed.
-    for name, value in item.items():
-        size += len(name) if name.isascii() else len(name.encode())
-        if isinstance(value, str) and value.isascii():
-            size += len(value)
+    # This runs for each record, so names and texts are measured together.
+    texts, size = list(item), 0
+    for value in item.values():
+        if isinstance(value, str):
+            texts.append(value)
         else:
             size += value_bytes(value)
-    return size
+    return size + text_bytes("".join(texts))
 
 
 def write_units(size_bytes: int) -> int:

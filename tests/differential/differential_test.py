@@ -38,7 +38,7 @@ def _compare(seeds: range, folder: Path, runs: int, *, is_changed: bool = False)
     return counts
 
 
-@pytest.mark.parametrize("first", [100, 200])
+@pytest.mark.parametrize("first", [100, pytest.param(200, marks=pytest.mark.slow)])
 def test_generated_programs_run_alike(first: int, tmp_path: Path) -> None:
     counts = _compare(range(first, first + 40), tmp_path, runs=2)
     assert counts["accepted"] >= 36, counts
@@ -79,7 +79,7 @@ def test_a_failing_program_is_made_small() -> None:
 def test_a_difference_is_reported_by_its_choices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    choices = Choices(3)
+    choices = Choices(2)
     compare(choices, tmp_path, 1, Counter())
     assert failure(choices.made, tmp_path, 1) is None
     monkeypatch.setattr("holdfast.testing.world.difference", lambda *_, **__: "planted")

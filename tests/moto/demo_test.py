@@ -77,6 +77,7 @@ def test_the_bill_is_made_of_counted_calls(document: dict[str, Any]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_same_orders_end_the_same_way_twice(document: dict[str, Any]) -> None:
     same = ("orders", "outcomes", "lost", "durable_steps", "transitions", "retries")
     again = run_demo()

@@ -89,7 +89,7 @@ def test_a_malformed_body_of_a_request_is_refused_within_a_second(case: Case) ->
 
 def test_a_body_is_measured_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
-    monkeypatch.setattr("holdfast.aws.http.parse_json_once", read.append)
+    monkeypatch.setattr("holdfast.aws.bodies.parse_json_once", read.append)
     doors = Doors()
 
     assert doors.http("POST", "/executions", b"x" * (BODY_BYTES_MAX + 1))[0] == 413

@@ -12,8 +12,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from holdfast.cli import main, screen
+from holdfast.cli import execution_screen, main, screen
 from holdfast.cli.console import harmless, print_json
+from holdfast.cli.texts import JsonRow
 from holdfast.pictures.mermaid import draw_mermaid
 from holdfast.pictures.model import Look, Mark
 from holdfast.pictures.read import read_drawing
@@ -220,23 +221,23 @@ def _execution(text: str) -> dict[str, Any]:
     }
 
 
-def _history(text: str) -> list[screen.JsonRow]:
+def _history(text: str) -> list[JsonRow]:
     row = {"id": 1, "timestamp": "2026-03-01T00:00:00.000Z", "type": "TaskFailed"}
     details = {"name": text, "error": text, "cause": text, "output": text, "resource": text}
     return [{**row, "taskFailedEventDetails": details}, {**row, "id": 2, "xEventDetails": details}]
 
 
-def _events(text: str) -> list[screen.JsonRow]:
+def _events(text: str) -> list[JsonRow]:
     times = {"at": "2026-03-01T00:00:00.000Z", "expires": "2026-03-09T00:00:00.000Z"}
     texts = dict.fromkeys(("name", "key", "event", "type", "execution", "refused"), text)
     return [{**texts, **times}]
 
 
 SCREENS: Final[dict[str, Callable[[str], None]]] = {
-    "show": lambda text: screen.put_execution(_execution(text), NOW),
+    "show": lambda text: execution_screen.put_execution(_execution(text), NOW),
     "list": lambda text: screen.put(screen.executions([_execution(text)], NOW)),
     "events": lambda text: screen.put(screen.events(_events(text), NOW)),
-    "history": lambda text: screen.put(screen.history(_history(text))),
+    "history": lambda text: screen.put(execution_screen.history(_history(text))),
     "json": lambda text: print_json(_execution(text)),
 }
 

@@ -1,5 +1,5 @@
 """Level 0 of the simulator: a crash before and after every effect of ten machines, and 2,000
-random schedules. In parts, so that they run side by side; the slow tests have every second part.
+random schedules. In parts, so that they run side by side; the slow tests have all but the first.
 `python -m holdfast_simulator --level 0` runs the same.
 """
 
@@ -16,8 +16,8 @@ from holdfast_simulator.levels import LEVELS
 
 STATEMACHINES: Final = Path(__file__).parents[2] / "statemachines"
 PARTS: Final = 10
-#: The parts of the default run. The slow run has the others.
-FAST: Final = {0, 8}
+#: The parts of the default run, one of ten. The slow run has the others.
+FAST: Final = {0}
 LEVEL: Final = LEVELS[0]
 
 

@@ -341,6 +341,7 @@ def _between(bank: Bank, first: int, last: int) -> tuple[float, float]:
     return sum(window) / (last - first), window.count(False) / len(window)
 
 
+@pytest.mark.slow
 def test_a_limit_that_does_not_know_the_banks_rate_finds_it() -> None:
     bank = _adapted(900, seed=1)
     accepted, refused = _between(bank, 10, 40)
@@ -412,6 +413,7 @@ def _writes_of_hottest_partition(world: FlowWorld) -> Counter[tuple[str, int]]:
     return writes
 
 
+@pytest.mark.slow
 def test_a_queue_before_a_fast_limit_heats_no_partition() -> None:
     """A gate of 200/s, the most that one gate has, with 250 arrivals a second before it."""
     world = world_of(LimitUse(LimitRule("wide", interval_us=5_000, burst=1)))
@@ -560,6 +562,7 @@ def _held_up() -> list[str]:
     return list(flow_worlds._starts(world, [BANK]))
 
 
+@pytest.mark.slow
 def test_wakes_that_were_held_up_do_not_exceed_the_rate() -> None:
     assert _held_up() == []
 

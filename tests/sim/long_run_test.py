@@ -103,6 +103,7 @@ def test_the_last_thousand_of_100_000_steps_cost_as_much_as_the_first() -> None:
     assert abs(statistics.median(ratios) - 1) <= 0.20
 
 
+@pytest.mark.slow
 def test_a_run_of_three_thousand_steps_writes_evenly_and_loads_from_its_snapshot() -> None:
     meter, shop = _run(3_000)
 

@@ -28,6 +28,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.maintenance import doctor, quarantine, sweeper
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.worker import recovery
 from holdfast_simulator.invariants import check, histories
 from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When, no_faults
@@ -219,6 +220,7 @@ def test_an_execution_in_quarantine_is_left_alone(definition: Machine, bomb: Bom
     assert shop.world.kills == kills
 
 
+@pytest.mark.slow
 def test_without_a_quarantine_it_would_go_round_for_ever(
     bomb: Bomb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,6 +393,7 @@ def test_a_start_whose_name_is_free_again_is_not_sent_again(bomb: Bomb) -> None:
     assert [row["execution"] for row in listed(shop, status="SUCCEEDED")] == [second]
 
 
+@pytest.mark.slow
 def test_a_start_whose_name_expires_during_its_release_stays_in_quarantine(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     held = shop.world.call(quarantine.find(shop.tenant, run))
@@ -415,6 +418,7 @@ def test_a_start_without_a_name_is_sent_again(bomb: Bomb) -> None:
     assert shop.history(run).state.status == "SUCCEEDED"
 
 
+@pytest.mark.slow
 def test_a_start_that_is_sent_again_keeps_its_name_from_then_on(bomb: Bomb) -> None:
     nap = {"Type": "Wait", "Seconds": 100 * DAY_SECONDS, "End": True}
     shop, first = quarantined(machine({"bomb": {"Type": "Pass", "Next": "nap"}, "nap": nap}))
@@ -475,9 +479,9 @@ def test_a_redrive_in_quarantine_is_repaired_alone_in_its_batch(bomb: Bomb) -> N
     queue = shop.world.services.queue("work")
     assert (queue.messages, quarantine_items(shop.world)) == ({}, [])
     settle(shop.world, DAY_SECONDS)  # it was not mended
-    (found,) = shop.world.call(doctor.report_one(shop.tenant, run, None, is_repairing=True))[
-        "findings"
-    ]
+    (found,) = shop.world.call(
+        doctor.report_one(shop.tenant, Spread(), run, None, is_repairing=True)
+    )["findings"]
     assert found["reason"] == "QUARANTINED"
     bomb.is_armed = False
     settle(shop.world, DAY_SECONDS)

@@ -173,6 +173,7 @@ def drill(**options: Any) -> tuple[FlowWorld, Bank]:
     return world, Bank(world, until_ms=3_600_000)
 
 
+@pytest.mark.slow
 def test_in_an_outage_a_pause_by_task_holds_300_orders_and_none_fails() -> None:
     world, bank = drill(seed=5)
     pause(world, BANK, 0)

@@ -191,6 +191,26 @@ def test_an_old_receipt_deletes_nothing(database: Database) -> None:
     assert ours.depth("work") == 0
 
 
+def test_a_batch_is_hidden_by_its_receipt_and_needs_no_commit_for_it(path: Path) -> None:
+    clock = VirtualClock(START_MS)
+    cloud = SqliteCloud(path, clock)
+    send(cloud.queues, 1, 2)
+    receipts = [one["ReceiptHandle"] for one in cloud.receive("work", 10)]
+
+    def changes() -> int:
+        return cloud.database._writer.total_changes
+
+    before = changes()
+    clock.advance(999)
+    cloud.queues.extend_visibility(receipts, limits.VISIBILITY_SECONDS)
+    assert changes() == before
+
+    clock.advance(2)
+    cloud.queues.extend_visibility(receipts, limits.VISIBILITY_SECONDS)
+    assert changes() == before + len(receipts)
+    cloud.database.close()
+
+
 # -- the disk --------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.remote import async_client, client, operations
+from holdfast.remote import async_client, client
+from holdfast.remote.operations import executions, requests
 from tests.unit import client_flows
 from tests.unit.client_kit import MemoryStack
 
@@ -148,6 +149,6 @@ def test_the_reference_names_every_method_and_parameter() -> None:
 
 def test_the_pages_state_the_numbers_of_the_code() -> None:
     words = {5: "five"}
-    assert f"outlast {words[operations.FAULTS_MAX]} faults in a row" in GUIDE
-    assert f"after {operations.POLL_SECONDS:g} s" in REFERENCE
-    assert f"at most every {operations.POLL_SECONDS_MAX:g} s" in REFERENCE
+    assert f"outlast {words[executions.FAULTS_MAX]} faults in a row" in GUIDE
+    assert f"after {requests.POLL_SECONDS:g} s" in REFERENCE
+    assert f"at most every {requests.POLL_SECONDS_MAX:g} s" in REFERENCE

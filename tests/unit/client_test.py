@@ -29,10 +29,10 @@ from holdfast.remote import (
     Forbidden,
     NotFound,
     ResultTimeout,
-    operations,
 )
 from holdfast.remote.connecting import Api
-from holdfast.remote.operations import Call, Now, Sleep
+from holdfast.remote.operations import executions, requests
+from holdfast.remote.operations.requests import Call, Now, Sleep
 from tests.unit import client_flows
 from tests.unit.client_flows import Order, Paid, Receipt, fulfil, log_in, settle
 from tests.unit.client_kit import MemoryStack, served
@@ -88,7 +88,7 @@ def test_the_defaults_of_omitted_parameters_are_those_of_the_deployed_code(
     shop: Client,
 ) -> None:
     assert set(shop.start(fulfil, ORDER).describe()["input"]) == {"order", "gift"}
-    started = operations.start("fulfil", {"order": ORDER})
+    started = executions.start("fulfil", {"order": ORDER})
     assert b"gift" not in next(started).body  # type: ignore[union-attr]
 
 
@@ -190,7 +190,7 @@ def test_a_result_that_the_code_here_does_not_know_is_an_error(shop: Client) -> 
 
 
 def test_an_output_that_the_api_leaves_out_is_an_error() -> None:
-    asked = operations.output("x")
+    asked = executions.output("x")
     next(asked)
     with pytest.raises(RequestError, match="HF290"):
         asked.send({"execution": "x", "status": "SUCCEEDED", "omitted": ["output"]})
@@ -200,7 +200,7 @@ def test_an_output_that_the_api_leaves_out_is_an_error() -> None:
 
 
 def test_a_wait_asks_less_often_the_longer_it_takes() -> None:
-    asked, now, looks = operations.wait("x", timeout=600), 0.0, list[float]()
+    asked, now, looks = executions.wait("x", timeout=600), 0.0, list[float]()
     effect = next(asked)
     reply: Any = None
     with pytest.raises(StopIteration) as ended:
@@ -217,13 +217,13 @@ def test_a_wait_asks_less_often_the_longer_it_takes() -> None:
     assert ended.value.value["status"] == "RUNNING"
     assert looks[0] == 0.0
     assert looks[-1] == pytest.approx(600)
-    assert looks[1] == pytest.approx(operations.POLL_SECONDS)
+    assert looks[1] == pytest.approx(requests.POLL_SECONDS)
     assert len(looks) < 140  # of 6,000 at the first rate
 
 
 def test_a_wait_outlives_an_api_that_fails_for_a_while() -> None:
     def after(faults: int) -> Any:
-        asked = operations.wait("x")
+        asked = executions.wait("x")
         effect = next(asked)
         for _ in range(faults):
             assert isinstance(effect, Call)
@@ -236,9 +236,9 @@ def test_a_wait_outlives_an_api_that_fails_for_a_while() -> None:
         except StopIteration as ended:
             return ended.value
 
-    assert after(operations.FAULTS_MAX)["status"] == "SUCCEEDED"
+    assert after(executions.FAULTS_MAX)["status"] == "SUCCEEDED"
     with pytest.raises(ServiceFault):
-        after(operations.FAULTS_MAX + 1)
+        after(executions.FAULTS_MAX + 1)
 
 
 # -- everything else -------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from holdfast import (
     wait_for_condition,
 )
 from holdfast.asl.validation.validate import diagnose_to_run
-from holdfast.cli.screen import history
+from holdfast.cli.execution_screen import history
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.core.facts import Succeeded

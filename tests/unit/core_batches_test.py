@@ -37,9 +37,9 @@ def test_a_batch_of_no_number_fails_the_map() -> None:
     batcher = {"MaxItemsPerBatch": "{% $states.input.n %}"}
     case = MapCase(a_map(Items=[1], ItemBatcher=batcher)).start({"n": {"a": "é", "b": 1}})
 
-    said = 'The MaxItemsPerBatchPath field refers to value {"a":"é","b":1}'
-    assert case.failure[0] == "States.Runtime"
-    assert str(case.failure[1]).endswith(f"{said} which is not a valid integer")
+    said = """Expected 'number', but was 'object' for value: {"a":"é","b":1}"""
+    assert case.failure[0] == "States.QueryEvaluationError"
+    assert str(case.failure[1]).endswith(said)
 
 
 def test_time_comes_for_a_frame_and_all_below_a_block_that_is_out_of_time() -> None:

@@ -132,15 +132,20 @@ def test_numbers_may_be_worked_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "least"), [("Needed", 0, 1), ("Needed", "2", 1), ("Tolerated", -1, 0)]
+    ("field", "value", "problem"),
+    [
+        ("Needed", 0, "Needed must be positive."),
+        ("Needed", "2", 'The Needed field refers to value "2" which is not a valid integer'),
+        ("Tolerated", -1, "Tolerated cannot be negative."),
+    ],
 )
-def test_a_number_that_makes_no_sense_fails_the_state(field: str, value: Any, least: int) -> None:
+def test_a_number_that_makes_no_sense_fails_the_state(field: str, value: Any, problem: str) -> None:
     case = Case(lanes({field: "{% $states.input %}"}, "a", "b")).start(value)
 
     error, cause = case.failure
     assert error == "States.QueryEvaluationError"
     assert cause is not None
-    assert cause.endswith(f"#2). {field} has to be a whole number from {least}.")
+    assert cause.endswith(f"#2). {problem}")
     assert case.last("EvaluationFailed").details["location"] == field
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from holdfast import TaskError
 from holdfast.api.error_fields import cause_of_error
+from holdfast.api.tracebacks import traceback_of
 from holdfast.compiler.expressions.query import Variable, expression, message_of
 from holdfast.limits import CAUSE_CHARACTERS_MAX
 from holdfast.testing import World
@@ -124,6 +126,15 @@ def test_texts_of_an_error_are_shown_without_secrets(module: ModuleType) -> None
     error = module.Declined("hunter22 refused", "hunter22", [])
     cause = cause_of_error(error, lambda text: text.replace("hunter22", "<secret>"))
     assert "hunter22" not in cause
+
+
+def test_a_traceback_names_the_field_that_an_error_leaves_out(module: ModuleType) -> None:
+    try:
+        raise module.Declined("no", "51", ["one"])
+    except TaskError as error:
+        assert '"amounts"' not in cause_of_error(error)
+        traceback = traceback_of(error, frozenset({__name__.partition(".")[0]}))
+    assert "its field amounts is left out: " in (traceback or "")
 
 
 def test_an_error_that_is_too_large_keeps_its_text(module: ModuleType) -> None:

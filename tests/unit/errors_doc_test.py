@@ -35,7 +35,9 @@ def raised_statuses() -> dict[str, set[int]]:
     found: dict[str, set[int]] = defaultdict(set)
     for path in sources():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or ast.unparse(node.func) != "RequestError":
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id != "RequestError":
                 continue
             status = {keyword.arg: keyword.value for keyword in node.keywords}.get("status")
             match node.args, status:

@@ -15,7 +15,7 @@ import pytest
 from holdfast import Client
 from holdfast.cli import main, screen
 from holdfast.errors import RequestError
-from holdfast.remote import operations
+from holdfast.remote.operations import executions
 from tests.unit.client_kit import MemoryStack, served
 from tests.unit.dsl_kit import loaded
 
@@ -89,7 +89,7 @@ def test_a_count_adds_up_its_parts_and_keeps_the_longest_wait() -> None:
         {"counts": [{"status": "FAILED", "count": 1}, {"status": "RUNNING", "count": 3}],
          "at": "t2", "oldest": wait("old", "2027-01-01T00:00:00.000Z")},
     ]  # fmt: skip
-    operation = operations.counts()
+    operation = executions.counts()
     first = next(operation)
     second = operation.send(parts[0])
     with pytest.raises(StopIteration) as over:

@@ -302,3 +302,5 @@ def test_a_refusal_of_s3_is_the_cause() -> None:
 def test_a_reader_without_a_bucket_is_refused() -> None:
     refused = cause(Bucket(), {"parameters": {"Key": "it"}, "config": {"InputType": "JSON"}})
     assert refused == "The field 'Bucket' is required but was missing"
+    wrong = cause(Bucket(), {"parameters": {"Bucket": 3, "Key": "it"}, "config": {}})
+    assert wrong == "The value for the field 'Bucket' must be a STRING"

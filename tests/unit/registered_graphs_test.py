@@ -276,6 +276,7 @@ def test_a_graph_whose_task_is_gone_from_the_code_is_not_started() -> None:
     assert (refused.value.code, refused.value.status) == ("HF444", 409)
 
 
+@pytest.mark.slow
 def test_a_process_keeps_few_large_graphs_in_memory(stack: MemoryStack) -> None:
     def graphs_in_memory() -> int:
         gc.collect()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.screen import history, put, put_execution
+from holdfast.cli.execution_screen import history, put_execution
+from holdfast.cli.tables import put
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 

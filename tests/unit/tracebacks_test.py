@@ -56,7 +56,9 @@ def wrap(pence: int) -> str:
     try:
         return transfer(pence)
     except ValueError as error:
-        raise Declined("the bank says no") from error
+        declined = Declined("the bank says no")
+        declined.add_note("ask the bank")
+        raise declined from error
 
 
 @task
@@ -172,7 +174,7 @@ def test_a_cause_is_shown_with_its_frames_and_its_text(fail: Fail) -> None:
     first, joint, last = text.split("\n\n")
     assert first.endswith("\nValueError: 5 pence are not enough")
     assert joint == "The above exception was the direct cause of the following exception:"
-    assert last.splitlines()[-1] == '    raise Declined("the bank says no") from error'
+    assert last.splitlines()[-2:] == ["    raise declined from error", "ask the bank"]
 
 
 def test_the_exceptions_of_a_group_are_shown(fail: Fail) -> None:

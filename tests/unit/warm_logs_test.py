@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -24,6 +25,7 @@ TWICE = machine(
     {"first": wait_for("paid", "then"), "then": call("add", "second", Arguments={"n": 1})}
     | {"second": wait_for("paid")}
 )
+FAILING = machine({"wait": wait_for("paid", "no"), "no": {"Type": "Fail", "Error": "Broken"}})
 
 
 @contextmanager
@@ -123,6 +125,34 @@ def test_a_damaged_newest_record_is_a_named_error() -> None:
     shop.world.call(damage())
     with pytest.raises(HoldfastBug, match="cannot be read"):
         shop.world.call(Log("default", run, "other", "m").load_newer(kept))
+
+
+def test_an_api_in_the_process_of_the_worker_folds_nothing_of_an_execution_that_ended() -> None:
+    ended = WarmLogs(of_ended=True)
+    shop = Shop(FAILING)
+    shop.world.setting = replace(shop.world.setting, ended_logs=ended)
+    elsewhere, shop.front = shop.front, replace(shop.front, ended_logs=ended)
+    run = shop.start()
+    rest(shop)
+    shop.send_event()
+    rest(shop)
+    with folded() as found:
+        first = shop.describe(run)
+        assert (shop.describe(run), found) == (first, [])
+        shop.front, here = elsewhere, shop.front
+        assert shop.describe(run) == first
+        assert found == [0, 1]
+    assert first["status"] == "FAILED"
+
+    # Another process retries it: the API reads the newer records.
+    shop.world.setting = replace(shop.world.setting, ended_logs=None)
+    shop.insist(lambda: shop.front.retry("default", run, {}, b"12345678"))
+    rest(shop)
+    shop.front = here
+    again = shop.describe(run)
+    shop.front = elsewhere
+    assert again == shop.describe(run)
+    assert "ExecutionRedriven" in {event.type for event in shop.history(run).events}
 
 
 def test_a_recovery_reads_the_records_of_its_message() -> None:

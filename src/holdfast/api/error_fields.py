@@ -71,9 +71,10 @@ def cause_of_error(error: BaseException, shown: Callable[[str], str] = str) -> s
             values[name] = _shown(normalise_payload(annotation, getattr(error, name)), shown)
         except KeyboardInterrupt:
             raise
-        except Exception:  # noqa: BLE001, S112 - the author's value, and its own code
-            # Leave the field out. A workflow that reads it fails with AttributeError.
-            continue
+        except Exception as reason:  # noqa: BLE001 - the author's value, and its own code
+            # A workflow that reads the field fails with AttributeError. The note is in the kept
+            # traceback, and tells the author why.
+            error.add_note(f"its field {name} is left out: {type(reason).__name__}")
     cause = written_cause(text, values)
     # Of an error that is too large keep only the text. Its JSON would be cut at the maximum length,
     # and could not be read.

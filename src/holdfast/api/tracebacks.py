@@ -34,6 +34,8 @@ _LINE_CHARACTERS_MAX: Final = 160
 _TEXT_CHARACTERS_MAX: Final = 300
 #: At most this many exceptions of one chain, and of one exception group, are shown.
 _CHAINED_MAX: Final = 3
+#: At most this many notes of an exception (`add_note`) are shown.
+_NOTES_MAX: Final = 5
 #: At most this many frames are read. An endless recursion has as many as Python allows, and the
 #: first ones show how it began.
 _WALKED_MAX: Final = 2_000
@@ -59,7 +61,7 @@ def traceback_of(error: BaseException, packages: AbstractSet[str]) -> str | None
     places = {id(one): _places(one, packages) for one in _all(error)}
     if not any(place.source is not None for found in places.values() for place in found):
         return None
-    text = _shown(places[id(error)])
+    text = _shown(places[id(error)]) + _notes(error)
     for member in _members(error):
         text += f"\nOne exception of the group: {_headline(member)}\n{_shown(places[id(member)])}"
     for cause, joint in _causes(error):
@@ -181,4 +183,13 @@ def _line(place: _Place) -> str:
 
 
 def _headline(error: BaseException) -> str:
-    return f"{error_name(error)}: {error_text(error)[:_TEXT_CHARACTERS_MAX]}"
+    return f"{error_name(error)}: {error_text(error)[:_TEXT_CHARACTERS_MAX]}{_notes(error)}"
+
+
+def _notes(error: BaseException) -> str:
+    """Return the texts of `add_note`, one a line. The attribute is the author's, and may hold
+    anything.
+    """
+    notes = getattr(error, "__notes__", None)
+    texts = [note for note in notes if type(note) is str] if type(notes) is list else []
+    return "".join(f"\n{text[:_TEXT_CHARACTERS_MAX]}" for text in texts[:_NOTES_MAX])

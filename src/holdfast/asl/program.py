@@ -237,10 +237,7 @@ class ResultWriter:
 
 @dataclass(frozen=True, slots=True)
 class DistributedMap:
-    """The settings of a distributed Map, whose items run as child executions.
-
-    A tolerated failure may also be given as a text of digits, which AWS accepts, too.
-    """
+    """The settings of a distributed Map, whose items run as child executions."""
 
     label: str
     execution_type: Literal["STANDARD", "EXPRESS"]

@@ -27,7 +27,8 @@ from holdfast.asl.jsonata.values import require_bounded
 _FIELDS_UNBOUNDED_MAX: Final = 8
 _OPEN: Final = "{%"
 _CLOSE: Final = "%}"
-#: The fields whose value must have this type. AWS reports a value of another type as an error.
+#: The fields whose value must have this type. AWS reports a value of another type as an error, and
+#: numbers are then checked further where they are used.
 _EXPECTED: Final[Mapping[str, str]] = {
     "Condition": "boolean",
     "Items": "array",
@@ -36,12 +37,24 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "TimeoutSeconds": "number",
     "HeartbeatSeconds": "number",
     "MaxConcurrency": "number",
+    "ToleratedFailureCount": "number",
+    "ToleratedFailurePercentage": "number",
+    "ItemReader/ReaderConfig/MaxItems": "number",
+    "ItemBatcher/MaxItemsPerBatch": "number",
+    "ItemBatcher/MaxInputBytesPerBatch": "number",
+    "ItemReader/Arguments": "object",
+    "ResultWriter/Arguments": "object",
+    "Credentials": "object",
+    "Credentials/RoleArn": "string",
     "Error": "string",
     "Cause": "string",
 }
-# An error names a field of a rule together with its list and index, and any other field by its name
-# alone.
-_FIELD: Final = re.compile(r"(?:(Choices|Catch|Retry)/(\d+)/)?([^/]+)\Z")
+# An error names a field by its path in the state: "Seconds", "Choices[0]/Condition",
+# "ItemReader/Arguments". The lookbehind is for a state that has such a name.
+_FIELD: Final = re.compile(
+    r"(?:(Choices|Catch|Retry)/(\d+)/|(?<!States/)(ItemReader|ItemBatcher|ResultWriter)/)?([^/]+)\Z"
+)
+_RULE: Final = re.compile(r"(?:Choices|Catch|Retry)\[\d+\]/")
 
 
 class StateError(Exception):
@@ -88,16 +101,15 @@ def is_expression(text: str) -> bool:
     return text.startswith(_OPEN) and text.endswith(_CLOSE) and len(text) >= len(_OPEN + _CLOSE)
 
 
-def compile_template(value: StrictJson, where: str, *, is_typed: bool = True) -> Template:
+def compile_template(value: StrictJson, where: str, *, takes_objects: bool = False) -> Template:
     """Return the template of a field. Raises JsonataError when an expression cannot be parsed.
 
-    `where` is the field's path in the definition, such as "/States/ship/Arguments". With `is_typed`
-    False a value of any type is allowed, whatever the field is.
+    `where` is the field's path in the definition, such as "/States/ship/Arguments". With
+    `takes_objects` an object is accepted, besides the type that such a field must have.
     """
     location = _location(where)
     if isinstance(value, str) and is_expression(value):
-        expected = _EXPECTED.get(location.rpartition("/")[2]) if is_typed else None
-        return _field(value, location, expected)
+        return _field(value, location, takes_objects=takes_objects)
     template = _compile(value, location)
     if template is None:
         return _Literal(value)
@@ -116,16 +128,20 @@ def _fields_of(value: StrictJson) -> int:
             return 0
 
 
-def _field(value: str, location: str, expected: str | None = None) -> Template:
+def _field(value: str, location: str, *, takes_objects: bool = False) -> Template:
     expression = compile_expression(value[len(_OPEN) : -len(_CLOSE)].strip())
-    return _Field(location, expression, expected, makes=not expression.is_lookup)
+    expected = _EXPECTED.get(_RULE.sub("", location))
+    types = () if expected is None else (expected, "object") if takes_objects else (expected,)
+    return _Field(location, expression, types, makes=not expression.is_lookup)
 
 
 def _location(where: str) -> str:
     field = _FIELD.search(where)
     assert field is not None, where
-    rules, index, name = field.groups()
-    return f"{rules}[{index}]/{name}" if rules else name
+    rules, index, holder, name = field.groups()
+    if rules:
+        return f"{rules}[{index}]/{name}"
+    return f"{holder}/{name}" if holder else name
 
 
 def _compile(value: StrictJson, location: str) -> Template | None:
@@ -160,14 +176,14 @@ class _Literal:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field. `expected` is JSONata's name of the type that the field must have; None: any type.
+    """One field. `types` are JSONata's names of the types that the field may have; none: any type.
 
     `makes`: the expression creates a value, which may be much larger than the data that it reads.
     """
 
     location: str
     expression: ParsedExpression
-    expected: str | None
+    types: tuple[str, ...]
     makes: bool
 
     def evaluate(self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment) -> StrictJson:
@@ -177,8 +193,8 @@ class _Field:
             raise EvaluationError(self.location, self._sentence(_thrown(error))) from None
         if result is UNDEFINED:
             raise EvaluationError(self.location, self._sentence("returned nothing (undefined)."))
-        if self.expected is not None and type_name(result) != self.expected:
-            raise EvaluationError(self.location, self._sentence(_misfit(self.expected, result)))
+        if self.types and type_name(result) not in self.types:
+            raise EvaluationError(self.location, self._sentence(_misfit(self.types[0], result)))
         if self.makes and isinstance(result, dict | list):
             try:
                 require_bounded(result)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
-from holdfast.remote.operations import LISTED_MAX
+from holdfast.remote.operations.executions import LISTED_MAX
 
 #: The function that runs a command. It returns the exit code.
 Run: TypeAlias = Callable[[argparse.Namespace], int]

@@ -170,23 +170,23 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def show_execution(arguments: argparse.Namespace, client: Client, execution: Any) -> None:
-    from holdfast.cli import screen  # noqa: PLC0415
+    from holdfast.cli import execution_screen  # noqa: PLC0415
 
     if arguments.json:
         print_json(execution)
         return
     if execution["status"] in _STOPPED:
         events = client.history(execution["execution"])
-        execution = {**execution, "undone": screen.undone(events)}
-    screen.put_execution(execution, now_of(arguments, client))
+        execution = {**execution, "undone": execution_screen.undone(events)}
+    execution_screen.put_execution(execution, now_of(arguments, client))
 
 
 def history(arguments: argparse.Namespace) -> int:
-    from holdfast.cli import screen  # noqa: PLC0415
+    from holdfast.cli import execution_screen, screen  # noqa: PLC0415
 
     events = client_of(arguments).history(arguments.execution)
     if arguments.json:
         print_json(events)
     else:
-        screen.put(screen.history(events))
+        screen.put(execution_screen.history(events))
     return FINE

@@ -63,7 +63,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def trace(arguments: argparse.Namespace) -> int:
-    from holdfast.cli import screen  # noqa: PLC0415
+    from holdfast.cli import execution_screen, screen  # noqa: PLC0415
     from holdfast.local import traces  # noqa: PLC0415
 
     client = client_of(arguments)
@@ -78,5 +78,5 @@ def trace(arguments: argparse.Namespace) -> int:
     elif arguments.format == "otlp" or arguments.json:
         print_json(traces.otlp(run, spans, arguments.stack or "holdfast"))
     else:
-        screen.put(f"trace {trace_id(run)}", screen.spans(spans))
+        screen.put(f"trace {trace_id(run)}", execution_screen.spans(spans))
     return FINE

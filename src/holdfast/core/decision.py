@@ -269,20 +269,32 @@ def whole_seconds(value: Json, where: str, *, least: int = 0) -> int:
     """Return the value as `whole_number` does. Raises EvaluationError for more seconds than AWS
     allows.
     """
-    seconds = whole_number(value, where, least=least)
-    if seconds > STATE_SECONDS_MAX:
-        raise EvaluationError(where, f"{where} has to be at most {STATE_SECONDS_MAX}.")
-    return seconds
+    seconds = _whole(value)
+    if seconds is not None and least <= seconds <= STATE_SECONDS_MAX:
+        return seconds
+    from holdfast.asl.field_errors import seconds_problem  # noqa: PLC0415  # for cold starts
+
+    problem = seconds_problem(where, value, seconds, is_positive=least > 0)
+    raise EvaluationError(where, problem, is_late=True)
 
 
-def whole_number(value: Json, where: str, *, least: int = 0) -> int:
+def whole_number(value: Json, where: str, *, least: int | None = 0) -> int:
     """Return the value as an int. Raises EvaluationError unless it is a whole number and at least
-    `least`.
+    `least`. `where` is the field, with the object that it is in: "ItemBatcher/MaxItemsPerBatch".
     """
-    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
-    if not is_whole or value < least:  # type: ignore[operator]
-        raise EvaluationError(where, f"{where} has to be a whole number from {least}.")
-    return int(value)  # type: ignore[arg-type]
+    number = _whole(value)
+    if number is not None and (least is None or number >= least):
+        return number
+    from holdfast.asl.field_errors import number_problem  # noqa: PLC0415  # for cold starts
+
+    problem = number_problem(where.rpartition("/")[2], value, number)
+    raise EvaluationError(where, problem, is_late=True)
+
+
+def _whole(value: Json) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
+        return None
+    return int(value)
 
 
 @functools.lru_cache(maxsize=256)

@@ -223,9 +223,9 @@ def _region(decision: Decision) -> str:
 def _credentials(value: Json) -> dict[str, Json]:
     role = value.get("RoleArn") if isinstance(value, dict) else None
     if not isinstance(role, str):
-        raise StateError(
-            error_names.RUNTIME, "The field 'RoleArn' of Credentials has to be a text."
-        )
+        from holdfast.asl.field_errors import not_a_role  # noqa: PLC0415  # for cold starts
+
+        raise StateError(error_names.RUNTIME, not_a_role(value), is_whole=True)
     return {"roleArn": role}
 
 

@@ -15,7 +15,6 @@ order in which the lanes end.
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Json, MapState, ParallelState, Quorum
@@ -92,8 +91,9 @@ def _require_room(count: int) -> None:
 def _start_iterations(decision: Decision, frame: Frame, state: MapState) -> None:
     items = frame.input if state.items is None else decision.evaluate(state.items, frame)
     if not isinstance(items, list):
-        text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
-        raise EvaluationError("", f"Map state input must be an array but was: {text}")
+        from holdfast.asl.field_errors import not_an_array  # noqa: PLC0415  # for cold starts
+
+        raise EvaluationError("", not_an_array(items))
     _require_room(len(items))
     concurrency = 0
     if state.concurrency_max is not None:

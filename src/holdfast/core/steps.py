@@ -191,6 +191,9 @@ def _parse_timestamp(value: Any) -> int:
     """
     nanos = nanos_of(value) if isinstance(value, str) else None
     if nanos is None:
+        from holdfast.asl.field_errors import FieldSource  # noqa: PLC0415  # for cold starts
+
         what = "cannot be parsed as an ISO-8601 extended offset date-time format string"
-        raise EvaluationError("Timestamp", f"The Timestamp field {what}: {value}", is_late=True)
+        cause = FieldSource("Timestamp").unparsable(what, value)
+        raise EvaluationError("Timestamp", cause, is_late=True)
     return nanos // 1_000_000

@@ -146,8 +146,10 @@ class _Reading:
 
     def _parameter(self, name: str) -> str:
         value = self.parameters.get(name)
-        if not isinstance(value, str) or not value:
+        if value is None or value == "":
             raise UnreadableItems(f"The field '{name}' is required but was missing")
+        if not isinstance(value, str):
+            raise UnreadableItems(f"The value for the field '{name}' must be a STRING")
         return value
 
     def _content(self, bucket: str, key: str) -> bytes:

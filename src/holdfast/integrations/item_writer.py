@@ -55,10 +55,12 @@ class _Writing:
         arguments = self.effect.arguments
         parameters, arn = arguments["parameters"], arguments["map_run_arn"]
         bucket = parameters.get("Bucket")
-        if not isinstance(bucket, str) or not bucket:
-            return TaskFailed(
-                error_names.RESULT_WRITER_FAILED, "The field 'Bucket' is required but was missing"
-            )
+        if bucket is None or bucket == "":
+            problem = "The field 'Bucket' is required but was missing"
+            return TaskFailed(error_names.RESULT_WRITER_FAILED, problem)
+        if not isinstance(bucket, str):
+            problem = "The value for the field 'Bucket' must be a STRING"
+            return TaskFailed(error_names.RESULT_WRITER_FAILED, problem)
         prefix = str(parameters.get("Prefix") or "").rstrip("/")
         folder = "/".join([*([prefix] if prefix else []), arn.rpartition(":")[2]])
         found = {name: self._write(bucket, folder, name) for name in _FILES}

@@ -44,7 +44,10 @@ SWEEP_AHEAD_MS: Final = limits.SWEEP_AHEAD_SECONDS * 1_000
 ROUNDS_MAX: Final = 1_000_000
 STARTS_MAX: Final = 10  # invocations at once for starts: a third of the worker's, as on AWS
 INVOCATIONS_MAX: Final = 32  # invocations at once, when the clock is the system's
-IDLE_SECONDS: Final = 0.02  # nothing signals that a delayed message has become visible, so poll
+#: The longest time between two reads of the queues. A message of this process wakes the pump, and
+#: the end of a delay is known. Only a message of another process on the same file, which has no
+#: free place for it, waits that long.
+IDLE_SECONDS: Final = 0.1
 FAILURES_KEPT_MAX: Final = 1_000
 
 _logger: Final = logging.getLogger(__name__)
@@ -168,6 +171,7 @@ class Pump:
         self._numbers = count(1)
         self._scheduled: list[tuple[int, int, Callable[[], None]]] = []
         self._swept_ms = -SWEEP_MS
+        self._wake = threading.Event()
         #: The newest invocations that have raised an exception.
         self.failures: deque[FailedInvocation] = deque(maxlen=FAILURES_KEPT_MAX)
 
@@ -199,35 +203,46 @@ class Pump:
     def run_forever(self, stop: threading.Event) -> None:
         """Run with the system's clock, several invocations at once, until `stop` is set."""
         running: set[Future[None]] = set()
-        wake = threading.Event()
         with (
             ThreadPoolExecutor(INVOCATIONS_MAX, thread_name_prefix="invocation") as pool,
-            self._cloud.telling_of_messages(wake.set),
+            self._cloud.telling_of_messages(self.wake),
         ):
             while not stop.is_set():
                 # Clear the event before the queues are read. Otherwise a message that arrives
                 # during the read would stay unnoticed.
-                wake.clear()
+                self._wake.clear()
                 done = {future for future in running if future.done()}
                 for future in done:
                     # `_invoke` records the errors of a handler. Another error is a bug of the pump:
                     # without this call it would stay in the future, unseen.
                     future.result()
                 running -= done
-                begun = self._begin(pool, INVOCATIONS_MAX - len(running))
+                moments = self._moments()
+                begun = self._begin(pool, moments, INVOCATIONS_MAX - len(running))
                 for future in begun:
-                    future.add_done_callback(lambda _: wake.set())
+                    future.add_done_callback(lambda _: self.wake())
                 running |= set(begun)
                 if not begun:
-                    wake.wait(IDLE_SECONDS)
+                    self._wake.wait(self._idle_seconds(moments))
 
-    def _begin(self, pool: Executor, free: int) -> list[Future[None]]:
+    def wake(self) -> None:
+        """Let `run_forever` read the queues, and `stop`, now."""
+        self._wake.set()
+
+    def _idle_seconds(self, moments: list[tuple[_Source, int]]) -> float:
+        now_ms = self._clock()
+        later = [moment - now_ms for _, moment in moments if moment > now_ms]
+        return min([IDLE_SECONDS, *(left_ms / 1_000 for left_ms in later)])
+
+    def _begin(
+        self, pool: Executor, moments: list[tuple[_Source, int]], free: int
+    ) -> list[Future[None]]:
         self._act()
         begun: list[Future[None]] = []
         if free and self._clock() // SWEEP_MS != self._swept_ms // SWEEP_MS:
             begun.append(pool.submit(self._sweep))
             self._swept_ms = self._clock()
-        for source in self._ready():
+        for source in self._ready(moments):
             is_free = len(begun) < free and (not source.is_starts or self._may_start())
             batch = self._receive(source) if is_free else []
             if batch:
@@ -247,7 +262,7 @@ class Pump:
             # Read every source before the return, because each delivery may send messages to the
             # queues that are read after it. Starts are left for later as long as other work was
             # found.
-            if self._ready(source) and not (source.is_starts and happened):
+            if self._ready(self._moments(source)) and not (source.is_starts and happened):
                 happened = True
                 batch = self._receive(source)
                 if batch:
@@ -291,18 +306,21 @@ class Pump:
             acted = True
         return acted
 
-    def _ready(self, *chosen: _Source) -> list[_Source]:
-        """Return those of the sources, by default of all, that have visible messages. Other queues
-        are not read, because such a call would be counted.
+    def _moments(self, *chosen: _Source) -> list[tuple[_Source, int]]:
+        """Return those of the sources, by default of all, that have messages, each with the time at
+        which its next message becomes visible.
         """
         sources = chosen or self._sources
         moments = self._cloud.next_message_ms([source.url for source in sources])
+        found = zip(sources, moments, strict=True)
+        return [(source, moment) for source, moment in found if moment is not None]
+
+    def _ready(self, moments: list[tuple[_Source, int]]) -> list[_Source]:
+        """Return the sources that have visible messages. Other queues are not read, because such a
+        call would be counted.
+        """
         now_ms = self._clock()
-        return [
-            source
-            for source, moment in zip(sources, moments, strict=True)
-            if moment is not None and moment <= now_ms
-        ]
+        return [source for source, moment in moments if moment <= now_ms]
 
     def _receive(self, source: _Source) -> list[JsonObject]:
         return self._cloud.receive(source.url, source.batch_size)

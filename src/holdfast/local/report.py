@@ -12,8 +12,8 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from holdfast.cli.screen import duration
 from holdfast.cli.tables import Column, Table, Text, plain_table, put
+from holdfast.cli.texts import duration
 from holdfast.cost import (
     COMMIT_MEMORY_MB,
     COMMIT_MS,

@@ -135,6 +135,7 @@ def serving(
             # API.
             server.is_draining = True
             stop.set()
+            stack.pump.wake()
             threads[1].join(DRAIN_SECONDS)
             served.is_drained = not threads[1].is_alive()
             server.shutdown()

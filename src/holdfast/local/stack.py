@@ -47,6 +47,7 @@ from holdfast.local.wall import AwsRequest, AwsResponse
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.effects import Measure
 from holdfast.runtime.status_events import AWS_SOURCE
+from holdfast.runtime.storage.warm_logs import WarmLogs
 
 if TYPE_CHECKING:
     from holdfast.local.cloud import LocalCloud
@@ -222,11 +223,12 @@ def _host(
     payload_bytes_max: int | None,
 ) -> Host:
     programs = deployment.programs()
+    ended = WarmLogs(of_ended=True)
     setting = deployment.setting(programs, lambda: keys, AWS_SOURCE)
     tasks.host = Host(
         ports,
-        replace(setting, attempt_seconds_max=LOCAL_TIMEOUT_SECONDS_MAX),
-        lambda: deployment.front(programs, keys),
+        replace(setting, attempt_seconds_max=LOCAL_TIMEOUT_SECONDS_MAX, ended_logs=ended),
+        lambda: replace(deployment.front(programs, keys), ended_logs=ended),
         Metrics("local"),
         log_fault=_log_fault,
         payload_bytes_max=payload_bytes_max,

@@ -11,11 +11,19 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack, assert_never, overload
 
 from holdfast.api.tasks import Workflow
-from holdfast.remote import operations
 from holdfast.remote.answers import ExecutionRow, Filters, Started
 from holdfast.remote.connecting import Api, Token, connect
 from holdfast.remote.faces import awaited, awaited_of_one
-from holdfast.remote.operations import Call, Now, Operation, Sleep
+from holdfast.remote.operations import (
+    definitions,
+    executions,
+    flow,
+    in_bulk,
+    messages,
+    people,
+    stack,
+)
+from holdfast.remote.operations.requests import Call, Now, Operation, Sleep
 from holdfast.remote.values import reader_of, typed_start
 
 R = TypeVar("R")
@@ -76,7 +84,7 @@ class AsyncClient:
         """Start a workflow like `Client.start`."""
         wanted = typed_start(workflow, arguments)
         started = await self.perform(
-            operations.start(wanted.workflow, wanted.input, name=name, priority=priority)
+            executions.start(wanted.workflow, wanted.input, name=name, priority=priority)
         )
         return AsyncHandle(self, started["execution"], wanted.parse, started)
 
@@ -103,57 +111,57 @@ class AsyncClient:
             if after is None:
                 return
 
-    page = awaited(operations.page)
-    counts = awaited(operations.counts)
-    describe = awaited(operations.describe)
-    history = awaited(operations.history)
-    logs = awaited(operations.logs)
-    wait = awaited(operations.wait)
-    output = awaited(operations.output)
-    stop = awaited(operations.stop)
-    retry = awaited(operations.retry)
-    pause = awaited(operations.pause)
-    resume = awaited(operations.resume)
-    skip = awaited(operations.skip)
-    fork = awaited(operations.fork)
-    migrate = awaited(operations.migrate)
-    positions = awaited(operations.positions)
-    definition = awaited(operations.definition)
-    workflows = awaited(operations.workflows)
-    workflow = awaited(operations.workflow)
-    register = awaited(operations.register)
-    remove_workflow = awaited(operations.remove_workflow)
-    change_priority = awaited(operations.change_priority)
-    bulk = awaited(operations.bulk)
-    bulk_dry_run = awaited(operations.bulk_dry_run)
-    bulk_report = awaited(operations.bulk_report)
-    event = awaited(operations.event)
-    events = awaited(operations.events)
-    drop_event = awaited(operations.drop_event)
-    request = awaited(operations.request)
-    reply = awaited(operations.reply)
-    answer = awaited(operations.answer)
-    questions = awaited(operations.questions)
-    question = awaited(operations.question)
-    claim = awaited(operations.claim)
-    release = awaited(operations.release)
-    delegate = awaited(operations.delegate)
-    change_pause = awaited(operations.change_pause)
-    pauses = awaited(operations.pauses)
-    schedules = awaited(operations.schedules)
-    schedule = awaited(operations.schedule)
-    create_schedule = awaited(operations.create_schedule)
-    change_schedule = awaited(operations.change_schedule)
-    delete_schedule = awaited(operations.delete_schedule)
-    limits = awaited(operations.limits)
-    limit = awaited(operations.limit)
-    change_limit = awaited(operations.change_limit)
-    format = awaited(operations.format)
-    ask_format = awaited(operations.ask_format)
-    pools = awaited(operations.pools)
-    doctor = awaited(operations.doctor)
-    clock_lead = awaited(operations.clock_lead)
-    advance = awaited(operations.advance)
+    page = awaited(executions.page)
+    counts = awaited(executions.counts)
+    describe = awaited(executions.describe)
+    history = awaited(executions.history)
+    logs = awaited(executions.logs)
+    wait = awaited(executions.wait)
+    output = awaited(executions.output)
+    stop = awaited(executions.stop)
+    retry = awaited(executions.retry)
+    pause = awaited(executions.pause)
+    resume = awaited(executions.resume)
+    skip = awaited(executions.skip)
+    fork = awaited(executions.fork)
+    migrate = awaited(definitions.migrate)
+    positions = awaited(definitions.positions)
+    definition = awaited(definitions.definition)
+    workflows = awaited(definitions.workflows)
+    workflow = awaited(definitions.workflow)
+    register = awaited(definitions.register)
+    remove_workflow = awaited(definitions.remove_workflow)
+    change_priority = awaited(executions.change_priority)
+    bulk = awaited(in_bulk.bulk)
+    bulk_dry_run = awaited(in_bulk.bulk_dry_run)
+    bulk_report = awaited(in_bulk.bulk_report)
+    event = awaited(messages.event)
+    events = awaited(messages.events)
+    drop_event = awaited(messages.drop_event)
+    request = awaited(messages.request)
+    reply = awaited(messages.reply)
+    answer = awaited(people.answer)
+    questions = awaited(people.questions)
+    question = awaited(people.question)
+    claim = awaited(people.claim)
+    release = awaited(people.release)
+    delegate = awaited(people.delegate)
+    change_pause = awaited(flow.change_pause)
+    pauses = awaited(flow.pauses)
+    schedules = awaited(flow.schedules)
+    schedule = awaited(flow.schedule)
+    create_schedule = awaited(flow.create_schedule)
+    change_schedule = awaited(flow.change_schedule)
+    delete_schedule = awaited(flow.delete_schedule)
+    limits = awaited(flow.limits)
+    limit = awaited(flow.limit)
+    change_limit = awaited(flow.change_limit)
+    format = awaited(stack.format)
+    ask_format = awaited(stack.ask_format)
+    pools = awaited(stack.pools)
+    doctor = awaited(stack.doctor)
+    clock_lead = awaited(stack.clock_lead)
+    advance = awaited(stack.advance)
 
     async def perform(self, operation: Operation[T], /) -> T:
         """Perform an operation of `holdfast.remote.operations`."""
@@ -204,16 +212,16 @@ class AsyncHandle(Generic[R]):
 
         Raises ExecutionFailed, ResultTimeout.
         """
-        return self._parse(await self.perform(operations.output(self.execution, timeout)))
+        return self._parse(await self.perform(executions.output(self.execution, timeout)))
 
-    describe = awaited_of_one(operations.describe)
-    history = awaited_of_one(operations.history)
-    wait = awaited_of_one(operations.wait)
-    stop = awaited_of_one(operations.stop)
-    retry = awaited_of_one(operations.retry)
-    pause = awaited_of_one(operations.pause)
-    resume = awaited_of_one(operations.resume)
-    skip = awaited_of_one(operations.skip)
-    fork = awaited_of_one(operations.fork)
-    migrate = awaited_of_one(operations.migrate)
-    change_priority = awaited_of_one(operations.change_priority)
+    describe = awaited_of_one(executions.describe)
+    history = awaited_of_one(executions.history)
+    wait = awaited_of_one(executions.wait)
+    stop = awaited_of_one(executions.stop)
+    retry = awaited_of_one(executions.retry)
+    pause = awaited_of_one(executions.pause)
+    resume = awaited_of_one(executions.resume)
+    skip = awaited_of_one(executions.skip)
+    fork = awaited_of_one(executions.fork)
+    migrate = awaited_of_one(definitions.migrate)
+    change_priority = awaited_of_one(executions.change_priority)

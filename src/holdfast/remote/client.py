@@ -7,11 +7,19 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack, assert_never, overload
 
 from holdfast.api.tasks import Workflow
-from holdfast.remote import operations
 from holdfast.remote.answers import ExecutionRow, Filters, Started
 from holdfast.remote.connecting import Api, Token, connect
 from holdfast.remote.faces import blocking, blocking_of_one
-from holdfast.remote.operations import Call, Now, Operation, Sleep
+from holdfast.remote.operations import (
+    definitions,
+    executions,
+    flow,
+    in_bulk,
+    messages,
+    people,
+    stack,
+)
+from holdfast.remote.operations.requests import Call, Now, Operation, Sleep
 from holdfast.remote.values import reader_of, typed_start
 
 R = TypeVar("R")
@@ -81,7 +89,7 @@ class Client:
         """
         wanted = typed_start(workflow, arguments)
         started = self.perform(
-            operations.start(wanted.workflow, wanted.input, name=name, priority=priority)
+            executions.start(wanted.workflow, wanted.input, name=name, priority=priority)
         )
         return Handle(self, started["execution"], wanted.parse, started)
 
@@ -105,57 +113,57 @@ class Client:
             if after is None:
                 return
 
-    page = blocking(operations.page)
-    counts = blocking(operations.counts)
-    describe = blocking(operations.describe)
-    history = blocking(operations.history)
-    logs = blocking(operations.logs)
-    wait = blocking(operations.wait)
-    output = blocking(operations.output)
-    stop = blocking(operations.stop)
-    retry = blocking(operations.retry)
-    pause = blocking(operations.pause)
-    resume = blocking(operations.resume)
-    skip = blocking(operations.skip)
-    fork = blocking(operations.fork)
-    migrate = blocking(operations.migrate)
-    positions = blocking(operations.positions)
-    definition = blocking(operations.definition)
-    workflows = blocking(operations.workflows)
-    workflow = blocking(operations.workflow)
-    register = blocking(operations.register)
-    remove_workflow = blocking(operations.remove_workflow)
-    change_priority = blocking(operations.change_priority)
-    bulk = blocking(operations.bulk)
-    bulk_dry_run = blocking(operations.bulk_dry_run)
-    bulk_report = blocking(operations.bulk_report)
-    event = blocking(operations.event)
-    events = blocking(operations.events)
-    drop_event = blocking(operations.drop_event)
-    request = blocking(operations.request)
-    reply = blocking(operations.reply)
-    answer = blocking(operations.answer)
-    questions = blocking(operations.questions)
-    question = blocking(operations.question)
-    claim = blocking(operations.claim)
-    release = blocking(operations.release)
-    delegate = blocking(operations.delegate)
-    change_pause = blocking(operations.change_pause)
-    pauses = blocking(operations.pauses)
-    schedules = blocking(operations.schedules)
-    schedule = blocking(operations.schedule)
-    create_schedule = blocking(operations.create_schedule)
-    change_schedule = blocking(operations.change_schedule)
-    delete_schedule = blocking(operations.delete_schedule)
-    limits = blocking(operations.limits)
-    limit = blocking(operations.limit)
-    change_limit = blocking(operations.change_limit)
-    format = blocking(operations.format)
-    ask_format = blocking(operations.ask_format)
-    pools = blocking(operations.pools)
-    doctor = blocking(operations.doctor)
-    clock_lead = blocking(operations.clock_lead)
-    advance = blocking(operations.advance)
+    page = blocking(executions.page)
+    counts = blocking(executions.counts)
+    describe = blocking(executions.describe)
+    history = blocking(executions.history)
+    logs = blocking(executions.logs)
+    wait = blocking(executions.wait)
+    output = blocking(executions.output)
+    stop = blocking(executions.stop)
+    retry = blocking(executions.retry)
+    pause = blocking(executions.pause)
+    resume = blocking(executions.resume)
+    skip = blocking(executions.skip)
+    fork = blocking(executions.fork)
+    migrate = blocking(definitions.migrate)
+    positions = blocking(definitions.positions)
+    definition = blocking(definitions.definition)
+    workflows = blocking(definitions.workflows)
+    workflow = blocking(definitions.workflow)
+    register = blocking(definitions.register)
+    remove_workflow = blocking(definitions.remove_workflow)
+    change_priority = blocking(executions.change_priority)
+    bulk = blocking(in_bulk.bulk)
+    bulk_dry_run = blocking(in_bulk.bulk_dry_run)
+    bulk_report = blocking(in_bulk.bulk_report)
+    event = blocking(messages.event)
+    events = blocking(messages.events)
+    drop_event = blocking(messages.drop_event)
+    request = blocking(messages.request)
+    reply = blocking(messages.reply)
+    answer = blocking(people.answer)
+    questions = blocking(people.questions)
+    question = blocking(people.question)
+    claim = blocking(people.claim)
+    release = blocking(people.release)
+    delegate = blocking(people.delegate)
+    change_pause = blocking(flow.change_pause)
+    pauses = blocking(flow.pauses)
+    schedules = blocking(flow.schedules)
+    schedule = blocking(flow.schedule)
+    create_schedule = blocking(flow.create_schedule)
+    change_schedule = blocking(flow.change_schedule)
+    delete_schedule = blocking(flow.delete_schedule)
+    limits = blocking(flow.limits)
+    limit = blocking(flow.limit)
+    change_limit = blocking(flow.change_limit)
+    format = blocking(stack.format)
+    ask_format = blocking(stack.ask_format)
+    pools = blocking(stack.pools)
+    doctor = blocking(stack.doctor)
+    clock_lead = blocking(stack.clock_lead)
+    advance = blocking(stack.advance)
 
     def perform(self, operation: Operation[T], /) -> T:
         """Perform an operation of `holdfast.remote.operations`."""
@@ -206,16 +214,16 @@ class Handle(Generic[R]):
 
         Raises ExecutionFailed, ResultTimeout.
         """
-        return self._parse(self.perform(operations.output(self.execution, timeout)))
+        return self._parse(self.perform(executions.output(self.execution, timeout)))
 
-    describe = blocking_of_one(operations.describe)
-    history = blocking_of_one(operations.history)
-    wait = blocking_of_one(operations.wait)
-    stop = blocking_of_one(operations.stop)
-    retry = blocking_of_one(operations.retry)
-    pause = blocking_of_one(operations.pause)
-    resume = blocking_of_one(operations.resume)
-    skip = blocking_of_one(operations.skip)
-    fork = blocking_of_one(operations.fork)
-    migrate = blocking_of_one(operations.migrate)
-    change_priority = blocking_of_one(operations.change_priority)
+    describe = blocking_of_one(executions.describe)
+    history = blocking_of_one(executions.history)
+    wait = blocking_of_one(executions.wait)
+    stop = blocking_of_one(executions.stop)
+    retry = blocking_of_one(executions.retry)
+    pause = blocking_of_one(executions.pause)
+    resume = blocking_of_one(executions.resume)
+    skip = blocking_of_one(executions.skip)
+    fork = blocking_of_one(executions.fork)
+    migrate = blocking_of_one(definitions.migrate)
+    change_priority = blocking_of_one(executions.change_priority)

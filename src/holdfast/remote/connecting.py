@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from holdfast.errors import RequestError
 from holdfast.remote.errors import error_of
-from holdfast.remote.operations import Call
+from holdfast.remote.operations.requests import Call
 from holdfast.remote.transport import Carry, Sign, over_http, unsigned
 
 Token: TypeAlias = str | Callable[[], str]

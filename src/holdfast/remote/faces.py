@@ -1,7 +1,7 @@
 """Makes one operation a method of both clients, with the signature of the operation.
 
     class Client:
-        describe = blocking(operations.describe)
+        describe = blocking(executions.describe)
 
 A type checker sees `describe(self, execution: str) -> Description`; in `AsyncClient`, with
 `awaited`, the same with an Awaitable as its result. A handle passes its own execution as the first
@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from holdfast.remote.operations import Operation
+from holdfast.remote.operations.requests import Operation
 
 P = ParamSpec("P")
 T = TypeVar("T")

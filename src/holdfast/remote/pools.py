@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from holdfast.errors import HoldfastError
-from holdfast.remote.operations import Call, Operation
+from holdfast.remote.operations.requests import Call, Operation
 from holdfast.remote.values import json_bytes
 
 #: The code of the refusal when a worker answers an attempt that the engine no longer waits for.

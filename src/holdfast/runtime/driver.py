@@ -8,7 +8,9 @@ returns all results that are ready, so one commit can include several.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from holdfast.errors import ServiceFault
@@ -23,26 +25,29 @@ class BegunTasks:
     def __init__(self, perform: Perform, pool: Executor | None) -> None:
         self._perform = perform
         self._pool = pool
-        self._running: dict[Future[Any], Ticket] = {}
-        self._done: list[tuple[Ticket, Any]] = []
+        self._count = 0
+        self._done: SimpleQueue[tuple[Ticket, Future[Any]]] = SimpleQueue()
 
     def begin(self, effect: Begin) -> None:
         if self._pool is None:
-            self._done.append((effect.ticket, self._perform(effect.effect)))
+            future: Future[Any] = Future()
+            future.set_result(self._perform(effect.effect))
         else:
-            self._running[self._pool.submit(self._perform, effect.effect)] = effect.ticket
+            future = self._pool.submit(self._perform, effect.effect)
+        self._count += 1
+        future.add_done_callback(lambda done: self._done.put((effect.ticket, done)))
 
     def finished(self, effect: Finished) -> list[tuple[Ticket, Any]]:
-        if self._running:
+        """Return the results that are ready. If there are none, wait for the first one."""
+        found: list[tuple[Ticket, Future[Any]]] = []
+        if self._count and self._done.empty():
             left_seconds = max(0, effect.until_ms - self._perform(Clock())) / 1_000
-            ready, _ = wait(
-                self._running,
-                timeout=0 if self._done else left_seconds,
-                return_when=FIRST_COMPLETED,
-            )
-            self._done += [(self._running.pop(future), future.result()) for future in ready]
-        done, self._done = self._done, []
-        return done
+            with suppress(Empty):
+                found.append(self._done.get(timeout=left_seconds))
+        while not self._done.empty():
+            found.append(self._done.get())
+        self._count -= len(found)
+        return [(ticket, future.result()) for ticket, future in found]
 
 
 def run(handler: Handler, perform: Perform, pool: Executor | None = None) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from holdfast.asl.resources import BULK_WORKFLOW
+from holdfast.core.advance import WORKER_LOST
 from holdfast.core.events import Event
 from holdfast.core.run_ids import parent_run
 from holdfast.limits import (
@@ -214,8 +215,9 @@ def _amounts(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
     """Check the numbers of messages, records and rows against the events that caused them.
 
     Heartbeats and polls count as causes. Allowed are a row for each hour; for each row its message;
-    for each dead letter the message that replaces it; and for each delivery of a parent the
-    messages that start or stop a child, once for recovery and once after the write.
+    for each dead letter the message that replaces it; for each delivery of a parent the messages
+    that start or stop a child, once for recovery and once after the write; and for each attempt
+    that failed because it lost its workers, a record for each of these workers.
     """
     began_ms = history.records[0].at_ms
     sent_ms = evidence.dispatches.first_ms.get(("start", history.tenant, history.run), began_ms)
@@ -225,6 +227,7 @@ def _amounts(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
     events = sum(bool(event.id) or event.type in seen for event in history.events)
     events += len(asking) * _QUESTIONS_PER_HOUR * hours
     happened = events + evidence.put_back
+    lost = sum(event.details.get("error") == WORKER_LOST for event in history.events)
     rows = len(evidence.dispatches.rows[history.run])
     parent = history.state.parent
     # Each worker that fails within a page of a bulk operation leaves a row.
@@ -235,7 +238,7 @@ def _amounts(history: StoredHistory, evidence: Evidence) -> Iterator[str]:
             evidence.messages[history.run],
             MESSAGES_PER_EVENT_MAX * happened + rows + evidence.letters[history.run] + passed_on,
         ),
-        "records": (len(history.records), events),
+        "records": (len(history.records), events + lost * (TAKEOVERS_MAX + 1)),
         "rows for the sweeper": (rows, happened + hours + pages),
     }
     for what, (count, most) in bounds.items():

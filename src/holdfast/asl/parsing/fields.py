@@ -90,10 +90,10 @@ class JsonataFields:
     def items(self) -> Template | None:
         if "Items" not in self.state:
             return None
-        # A distributed Map iterates over the fields of an object, too, so only an inline Map
-        # requires an array.
-        is_inline = config_of(self.state).get("Mode") != "DISTRIBUTED"
-        return compile_template(self.state["Items"], f"{self.where}/Items", is_typed=is_inline)
+        # A distributed Map iterates over the fields of an object, too.
+        takes_objects = config_of(self.state).get("Mode") == "DISTRIBUTED"
+        where = f"{self.where}/Items"
+        return compile_template(self.state["Items"], where, takes_objects=takes_objects)
 
     def item_selector(self) -> Template | None:
         return self.value("ItemSelector")

@@ -1,6 +1,6 @@
 """Fields whose value is a path: SecondsPath, ErrorPath, ToleratedFailureCountPath …
 
-Each has error messages of its own, which were taken from recordings of AWS unless noted.
+`asl/field_errors.py` has the rules of their error messages.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from holdfast.asl import error_names
-from holdfast.asl.java_text import shown
+from holdfast.asl.field_errors import FieldSource, negative
 from holdfast.asl.jsonata.values import EvaluationMoment, StrictJson
 from holdfast.asl.jsonpath.jsonpath import Path, PathMissing, compile_path
 from holdfast.asl.jsonpath.scope import PathScope, is_intrinsic, refuse, require_bounded
@@ -29,7 +29,11 @@ _PERCENTAGE_MAX: Final = 100
 # A negative MaxItemsPath is accepted here, because the code that reads the items has its own
 # message for it.
 _LEFT_TO_READER: Final = "MaxItemsPath"
-_DIGITS: Final = re.compile(r"-?[0-9]{1,18}")
+_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_DECIMAL: Final = re.compile(
+    r"[+-]?(?:[0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?"
+)
+_LONG_MAX: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +60,22 @@ class PathValue:
 class _IntrinsicValue:
     intrinsic: Intrinsic
     source: Template
+    origin: FieldSource
 
     def evaluate(self, bindings: Mapping[str, StrictJson], moment: EvaluationMoment) -> StrictJson:
         scope = PathScope(self.source.evaluate(bindings, moment), bindings, moment)
-        return self.intrinsic.evaluate(scope)
+        return _require_text(self.origin, self.intrinsic.evaluate(scope))
 
 
 def text_path(field: str, text: str, source: Template) -> Template:
     """Return the template of ErrorPath or CausePath, which may also be an intrinsic function.
     Raises PathSyntaxError.
     """
+    origin = _origin(field, text)
     if is_intrinsic(text):
         from holdfast.asl.jsonpath.intrinsics import compile_intrinsic  # noqa: PLC0415  # for cold starts
 
-        return _IntrinsicValue(compile_intrinsic(text), source)
+        return _IntrinsicValue(compile_intrinsic(text), source, origin)
     path = compile_path(text)
 
     def missing(scope: PathScope, _: PathMissing) -> NoReturn:
@@ -78,37 +84,33 @@ def text_path(field: str, text: str, source: Template) -> Template:
             f"input '{scope.text_of_root(path)}'"
         )
 
-    return PathValue(path, source, lambda value: value, missing)
+    return PathValue(path, source, lambda value: _require_text(origin, value), missing)
 
 
 def wait_seconds_path(text: str, source: Template) -> Template:
     """Return the template of a Wait's SecondsPath: a whole number of at least 0. Raises
     PathSyntaxError.
     """
+    origin = FieldSource("Seconds", text)
 
     def accept(value: StrictJson) -> StrictJson:
-        described = f"{text} == {shown(value)}"
         if isinstance(value, bool) or not isinstance(value, int):
-            refuse(f"The SecondsPath parameter cannot be parsed as a long value: {described}")
-        if value < 0:  # this message is not from a recording
-            refuse(f"The SecondsPath parameter references a negative value: {described}")
-        if value > STATE_SECONDS_MAX:  # this message is not from a recording
-            refuse(f"The SecondsPath parameter references too large a value: {described}")
-        return value
+            refuse(origin.unparsable("cannot be parsed as a long value", value))
+        if value < 0:
+            refuse(origin.unparsable("references a negative value", value))
+        return _require_possible(origin, value)
 
     return PathValue(compile_path(text), source, accept, _not_referenced("SecondsPath", text))
 
 
 def wait_timestamp_path(text: str, source: Template) -> Template:
     """Return the template of a Wait's TimestampPath. Raises PathSyntaxError."""
+    origin = FieldSource("Timestamp", text)
 
     def accept(value: StrictJson) -> StrictJson:
         if not isinstance(value, str) or nanos_of(value) is None:
-            found = value if isinstance(value, str) else shown(value)
-            refuse(
-                "The TimestampPath parameter does not reference a valid ISO-8601 extended offset "
-                f"date-time format string: {text} == {found}"
-            )
+            what = "does not reference a valid ISO-8601 extended offset date-time format string"
+            refuse(origin.unparsable(what, value))
         return value
 
     return PathValue(compile_path(text), source, accept, _not_referenced("TimestampPath", text))
@@ -116,15 +118,12 @@ def wait_timestamp_path(text: str, source: Template) -> Template:
 
 def task_seconds_path(field: str, text: str, source: Template) -> Template:
     """Return the template of TimeoutSecondsPath or HeartbeatSecondsPath. Raises PathSyntaxError."""
+    origin = _origin(field, text)
 
     def accept(value: StrictJson) -> StrictJson:
-        described = f"{text} == {shown(value)}"
-        # No recording of AWS has this error, so the message is written by us.
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-            refuse(f"The {field} parameter cannot be parsed as a positive integer: {described}")
-        if value > STATE_SECONDS_MAX:  # this message is not from a recording
-            refuse(f"The {field} parameter references too large a value: {described}")
-        return value
+            refuse(origin.unparsable("cannot be parsed as a positive integer", value))
+        return _require_possible(origin, value)
 
     return PathValue(compile_path(text), source, accept, _invalid_path(text))
 
@@ -135,16 +134,14 @@ def whole_number_path(field: str, text: str, source: Template) -> Template:
 
     Raises PathSyntaxError.
     """
+    origin = _origin(field, text)
 
     def accept(value: StrictJson) -> StrictJson:
         number = _whole(value)
         if number is None:
-            refuse(
-                f"The {field} field refers to value {shown(value)} "
-                f"which is not a valid integer: {text}"
-            )
+            refuse(origin.misfit("integer", value))
         if number < 0 and field != _LEFT_TO_READER:
-            refuse(f"{field.removesuffix('Path')} cannot be negative.")
+            refuse(negative(origin.field))
         return number
 
     return PathValue(compile_path(text), source, accept, _invalid_path(text))
@@ -154,16 +151,14 @@ def percentage_path(field: str, text: str, source: Template) -> Template:
     """Return the template of ToleratedFailurePercentagePath: a number, or a text that writes
     one.
     """
+    origin = _origin(field, text)
 
     def accept(value: StrictJson) -> StrictJson:
         number = _decimal(value)
         if number is None:
-            refuse(
-                f"The {field} field refers to value {shown(value)} "
-                f"which is not a valid float: {text}"
-            )
+            refuse(origin.misfit("float", value))
         if not 0 <= number <= _PERCENTAGE_MAX:
-            refuse(f"{field.removesuffix('Path')} must be between 0 and {_PERCENTAGE_MAX}.")
+            refuse(f"{origin.field} must be between 0 and {_PERCENTAGE_MAX}.")
         return number
 
     return PathValue(compile_path(text), source, accept, _invalid_path(text))
@@ -193,6 +188,22 @@ def items_path(text: str, source: Template, *, takes_objects: bool = False) -> T
     return PathValue(path, source, accept, missing)
 
 
+def _origin(field: str, text: str) -> FieldSource:
+    return FieldSource(field.removesuffix("Path"), text)
+
+
+def _require_text(origin: FieldSource, value: StrictJson) -> StrictJson:
+    if not isinstance(value, str):
+        refuse(origin.misfit("string", value))
+    return value
+
+
+def _require_possible(origin: FieldSource, seconds: int) -> int:
+    if seconds > STATE_SECONDS_MAX:
+        refuse(origin.unparsable("references too large a value", seconds))
+    return seconds
+
+
 def _not_referenced(field: str, text: str) -> _Missing:
     def missing(_: PathScope, __: PathMissing) -> NoReturn:
         refuse(f"The {field} parameter does not reference an input value: {text}")
@@ -212,11 +223,12 @@ def _whole(value: StrictJson) -> int | None:
         case bool():
             return None
         case int():
-            return value
-        case str():
-            return int(value) if _DIGITS.fullmatch(value) else None
+            number = value
+        case str() if _DIGITS.fullmatch(value):
+            number = int(value)
         case _:
             return None
+    return number if abs(number) <= _LONG_MAX else None
 
 
 def _decimal(value: StrictJson) -> float | None:
@@ -225,10 +237,7 @@ def _decimal(value: StrictJson) -> float | None:
             return None
         case int() | float():
             return value
-        case str():
-            try:
-                return float(value)
-            except ValueError:
-                return None
+        case str() if _DECIMAL.fullmatch(value):
+            return float(value)
         case _:
             return None

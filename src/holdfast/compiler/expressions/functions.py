@@ -5,6 +5,8 @@ call.
 from __future__ import annotations
 
 import ast
+import copy
+import dataclasses
 from collections.abc import Callable, Hashable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
 
 from holdfast.api import surface
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.kinds import lower_isinstance
 from holdfast.compiler.expressions.lazy import is_view
 from holdfast.compiler.expressions.library_texts import repr_step, text_step
@@ -50,6 +53,7 @@ from holdfast.compiler.types.types import (
     STR,
     DictOf,
     ListOf,
+    ModelOf,
     SetOf,
     TextOf,
     TupleOf,
@@ -103,6 +107,26 @@ def _no_form(lowering: Expressions, node: ast.Call, type_: Type) -> TypedQuery:
 
 
 # Sizes and numbers.
+
+
+def _deepcopy(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    """`copy.deepcopy(value)`: in a state machine every value is a copy."""
+    value = _single(lowering, node)
+    return REFUSED_EXPRESSION if value is None else value
+
+
+def _replace(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    """`dataclasses.replace(cart, status="closed")`."""
+    value = lowering.lower(node.args[0]) if len(node.args) == 1 else None
+    if value is not None and is_refused(value.type):
+        return REFUSED_EXPRESSION
+    if value is None or not isinstance(value.type, ModelOf):
+        return refuse_call(lowering, node, "takes a dataclass", 'replace(cart, status="closed")')
+    names = [ast.copy_location(ast.Constant(word.arg), word.value) for word in node.keywords]
+    changes = ast.Dict(list(names), [word.value for word in node.keywords])
+    update = [ast.keyword("update", ast.copy_location(changes, node))]
+    call = ast.copy_location(ast.Call(node.func, [], update), node)
+    return copy_with(lowering, call, value, value.type)
 
 
 def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
@@ -351,6 +375,8 @@ def _range(lowering: Expressions, node: ast.Call) -> TypedQuery:
 
 _RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
     {
+        copy.deepcopy: _deepcopy,
+        dataclasses.replace: _replace,
         len: _len,
         sum: _sum,
         min: lower_extreme("min"),

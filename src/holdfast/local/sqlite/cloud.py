@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from holdfast import resources
+from holdfast import limits, resources
 from holdfast.errors import ServiceFault
 from holdfast.local.meter import Meter
 from holdfast.local.sqlite.clock import FileClock
@@ -97,10 +97,12 @@ class SqliteCloud:
 
     def receive(self, queue: str, messages_max: int) -> list[dict[str, Any]]:
         """Return a batch in the form of SQS's response; an empty one while the file has an
-        error.
+        error. The batch is hidden for as long as a worker that has begun hides it, so the worker
+        need not do so again.
         """
+        seconds = None if queue == EVENTS else limits.VISIBILITY_SECONDS
         try:
-            found = self.queues.receive(queue, messages_max)
+            found = self.queues.receive(queue, messages_max, seconds)
         except ServiceFault as fault:
             self._pause_after(fault)
             return []

@@ -21,6 +21,9 @@ from holdfast.runtime.effects import Message, QueueName, Send
 from holdfast.runtime.storage.items import refused
 
 VISIBILITY_SECONDS_MAX: Final = 43_200  # SQS quota
+#: A visibility time-out that ends this much earlier than requested is not extended. A worker ends
+#: its writes earlier than that before the end of the time-out (`limits.LIMIT_MARGIN_MS`).
+VISIBILITY_TOLERANCE_MS: Final = 1_000
 #: The queue of events that were put on the event bus `holdfast`.
 EVENTS: Final = "events"
 #: The time between two deliveries of an event.
@@ -99,9 +102,14 @@ class SqliteQueues:
         return int(found[0])
 
     def receive(
-        self, queue: str, messages_max: int = limits.SQS_BATCH_ENTRIES_MAX
+        self,
+        queue: str,
+        messages_max: int = limits.SQS_BATCH_ENTRIES_MAX,
+        visibility_seconds: int | None = None,
     ) -> list[Received]:
+        """Return messages, and hide them for the time of the queue or for `visibility_seconds`."""
         now, rules = self._clock(), _RULES[queue]
+        seconds = rules.visibility_seconds if visibility_seconds is None else visibility_seconds
 
         def receive(writer: sqlite3.Connection) -> list[Received]:
             if rules.receives_max is not None:
@@ -115,7 +123,7 @@ class SqliteQueues:
                 "WHERE queue = ? AND visible_ms <= ? ORDER BY visible_ms, id LIMIT ?",
                 (queue, now, messages_max),
             ).fetchall()
-            until = now + rules.visibility_seconds * 1_000
+            until = now + seconds * 1_000
             writer.executemany(
                 "UPDATE messages SET visible_ms = ?, receives = ?, holder = ? WHERE id = ?",
                 [(until, receives, self._holder, row_id) for row_id, _, receives, _ in rows],
@@ -140,6 +148,8 @@ class SqliteQueues:
             raise refused(f"a visibility of {seconds} s")
         rows = list(map(_parsed, receipts))
         now = self._clock()
+        if seconds and self._are_hidden(rows, now + seconds * 1_000):
+            return
 
         def extend(writer: sqlite3.Connection) -> int:
             done = writer.executemany(
@@ -154,6 +164,20 @@ class SqliteQueues:
             self._tell()
         if gone:
             raise refused(f"{gone} of {len(rows)} messages are not in flight")
+
+    def _are_hidden(self, rows: list[tuple[int, int]], until_ms: int) -> bool:
+        """Return True when each delivery is hidden until about then: this process has just received
+        it, and no commit is needed.
+        """
+        statement = (
+            "SELECT 1 FROM messages WHERE id = ? AND receives = ? AND visible_ms BETWEEN ? AND ?"
+        )
+        bounds = (until_ms - VISIBILITY_TOLERANCE_MS, until_ms)
+        return self._database.read(
+            lambda reader: all(
+                reader.execute(statement, (*row, *bounds)).fetchone() for row in rows
+            )
+        )
 
     def receive_dead_letters(self, queue: QueueName) -> list[DeadLetter]:
         return [

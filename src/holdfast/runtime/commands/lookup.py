@@ -33,6 +33,8 @@ from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import Spread
+from holdfast.runtime.storage.warm_logs import WarmLogs
 
 #: The lifetime of a start message in its queue. An execution that has no log after this time will
 #: never begin.
@@ -52,7 +54,8 @@ _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """The data of the stack that every command uses. `workflows` are the workflows that can be
-    started, by name.
+    started, by name. `spread`: over how many partitions the stack spreads rows.
+    started, by name. `ended_logs`: those of the worker in the same process, if there is one.
     """
 
     programs: Programs
@@ -62,6 +65,8 @@ class Lookup:
     types: Types
     limits: LimitBook = NO_LIMITS
     graphs: Graphs = field(default_factory=NoGraphs)
+    spread: Spread = field(default_factory=Spread)
+    ended_logs: WarmLogs | None = None
 
     def log(self, tenant: str, run: str) -> Log:
         return Log(tenant, run, "front", "", self.formats)
@@ -142,8 +147,7 @@ class Lookup:
         """
         run = yield from self.find_run(tenant, identifier)
         if run is not None:
-            log = self.log(tenant, run)
-            yield from log.load()
+            log = yield from self._loaded(tenant, run)
             if log.is_gone:
                 raise no_execution(identifier)
             # `find_run` found the id by the row of a name, which proves that the start was
@@ -153,6 +157,15 @@ class Lookup:
             if log.state is not None or is_named or (yield from self.may_begin(log)):
                 return log
         raise no_execution(identifier)
+
+    def _loaded(self, tenant: str, run: str) -> Generator[Effect, Any, Log]:
+        log = self.log(tenant, run)
+        kept = None if self.ended_logs is None else self.ended_logs.take(log.partition)
+        if kept is None or not (yield from log.load_newer(kept)):
+            yield from log.load()
+        if self.ended_logs is not None:
+            self.ended_logs.keep(log)
+        return log
 
     def may_begin(self, log: Log) -> Generator[Effect, Any, bool]:
         """Return True when an execution without a record may still get one: this stack created its

@@ -5,7 +5,7 @@ tests and on a local machine.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, assert_never
 
 from holdfast import cost, limits
@@ -58,26 +58,27 @@ def changed(item: Item, effect: Update) -> dict[str, str | int | bytes]:
 
 def check_item(table: Table, item: Item) -> None:
     """Raise the error with which DynamoDB refuses an invalid item."""
-    for name, value in item.items():
-        if type(value) not in (str, int, bytes):
-            raise refused(f"attribute {name} is {type(value).__name__}")
+    if not _VALUE_TYPES.issuperset(map(type, item.values())):
+        name, value = next(one for one in item.items() if type(one[1]) not in _VALUE_TYPES)
+        raise refused(f"attribute {name} is {type(value).__name__}")
     if type(item.get("sk")) is not (int if table.sort_key_type == "N" else str):
         raise refused(f"sk of table {table.name} is {type(item.get('sk')).__name__}")
-    index = table.index
-    partition_keys = ["pk"] if index is None else ["pk", index.partition_key]
-    sort_keys = ["sk"] if index is None else ["sk", index.sort_key]
-    _check_key_sizes(item, partition_keys, PARTITION_KEY_BYTES_MAX)
-    _check_key_sizes(item, sort_keys, SORT_KEY_BYTES_MAX)
+    _check_key_size(item, "pk", PARTITION_KEY_BYTES_MAX)
+    _check_key_size(item, "sk", SORT_KEY_BYTES_MAX)
+    if table.index is not None:
+        _check_key_size(item, table.index.partition_key, PARTITION_KEY_BYTES_MAX)
+        _check_key_size(item, table.index.sort_key, SORT_KEY_BYTES_MAX)
     size = cost.item_bytes(item)
     if size > limits.DYNAMODB_ITEM_BYTES_MAX:
         raise refused(f"an item of {size} bytes; {limits.DYNAMODB_ITEM_BYTES_MAX} are allowed")
 
 
-def _check_key_sizes(item: Item, names: Sequence[str], bytes_max: int) -> None:
-    for name in names:
-        if name in item and not 0 < cost.value_bytes(item[name]) <= bytes_max:
-            size = cost.value_bytes(item[name])
-            raise refused(f"key attribute {name} has {size} bytes; 1 to {bytes_max} are allowed")
+_VALUE_TYPES: Final = frozenset({str, int, bytes})
+
+
+def _check_key_size(item: Item, name: str, bytes_max: int) -> None:
+    if name in item and not 0 < (size := cost.value_bytes(item[name])) <= bytes_max:
+        raise refused(f"key attribute {name} has {size} bytes; 1 to {bytes_max} are allowed")
 
 
 def refused(found: str) -> ServiceFault:

@@ -13,6 +13,10 @@ Rules of this file:
   nothing.
 * A log is kept only if its state and its book of values are those of its stored records.
 * A recovery does not use a kept log: it must read the records of its message (R8).
+
+Where one process runs the worker and the API, as `serve` does, it also keeps the logs of executions
+that have ended, in a `WarmLogs` of their own. A client asks for a result right after the end, and
+the API then reads the newest record only. Workers do not use these logs.
 """
 
 from __future__ import annotations
@@ -25,24 +29,35 @@ from holdfast.limits import WARM_LOG_BYTES_MAX, WARM_LOGS_BYTES_MAX
 from holdfast.runtime.storage.log import Log
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WarmLogs:
-    """The logs of the executions that this process has last worked on."""
+    """The logs of the executions that this process has last worked on: open ones, or with
+    `of_ended` those that have ended.
+    """
 
+    of_ended: bool = False
     _logs: OrderedDict[str, Log] = field(default_factory=OrderedDict)
+    _sizes: dict[str, int] = field(default_factory=dict)
+    _bytes: int = 0
     _lock: Lock = field(default_factory=Lock)
 
     def take(self, partition: str) -> Log | None:
         with self._lock:
-            return self._logs.pop(partition, None)
+            return self._removed(partition)
 
     def keep(self, log: Log) -> None:
-        if not log.is_exact or log.state is None or log.state.is_ended:
+        if not log.is_exact or log.state is None or log.state.is_ended != self.of_ended:
             return
-        if log.stored_bytes > WARM_LOG_BYTES_MAX:
+        size = log.stored_bytes
+        if size > WARM_LOG_BYTES_MAX:
             return
         with self._lock:
-            self._logs[log.partition] = log
-            self._logs.move_to_end(log.partition)
-            while sum(kept.stored_bytes for kept in self._logs.values()) > WARM_LOGS_BYTES_MAX:
-                self._logs.popitem(last=False)
+            self._removed(log.partition)
+            self._logs[log.partition], self._sizes[log.partition] = log, size
+            self._bytes += size
+            while self._bytes > WARM_LOGS_BYTES_MAX:
+                self._removed(next(iter(self._logs)))
+
+    def _removed(self, partition: str) -> Log | None:
+        self._bytes -= self._sizes.pop(partition, 0)
+        return self._logs.pop(partition, None)

@@ -1,0 +1,1 @@
+"""The calls of the HTTP API, each as a generator that yields requests and waits: see `requests`."""
