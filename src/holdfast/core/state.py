@@ -74,11 +74,23 @@ class Attribute(NamedTuple):
     value: str | int | bool
 
 
+class LogSetting(TypedDict):
+    """Where and what an execution logs: the name of the log group, the level ("ALL", "ERROR",
+    "FATAL"), and whether log events contain data.
+    """
+
+    group: str
+    level: str
+    has_data: bool
+
+
 class MachineOrigin(TypedDict):
     """The state machine that an execution belongs to, with the data that the Step Functions API
     shows.
 
     `start_at` is set for a child of a distributed Map: the first state of the Map's item processor.
+    `log` is set when the machine had a log at the start of the execution. `has_history_limit`: the
+    execution ends at AWS's 25,000 events.
     """
 
     execution_arn: str
@@ -92,6 +104,8 @@ class MachineOrigin(TypedDict):
     map_run_arn: NotRequired[str]
     start_at: NotRequired[str]
     is_unbounded: NotRequired[bool]
+    has_history_limit: NotRequired[bool]
+    log: NotRequired[LogSetting]
 
 
 @dataclass(frozen=True, slots=True)

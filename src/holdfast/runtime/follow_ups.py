@@ -56,6 +56,7 @@ from holdfast.runtime.listing import is_listed
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE
 
 if TYPE_CHECKING:
     from holdfast.runtime.question_events import QuestionEvents
@@ -243,7 +244,7 @@ def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Eff
     yield Put(
         tables.MAIL,
         {
-            "pk": keys.due_partition(keys.due_shard(log.run)),
+            "pk": keys.due_partition(DUE.of(log.run)),
             "sk": keys.timer_row(look_ms, log.tenant, log.run, entry),
             FORMAT_FIELD: FORMAT,
             "t": log.tenant,
@@ -303,7 +304,7 @@ def _archive_item(log: Log, stopped_ms: int) -> Item:
     """Return the row by which the archiver finds the ended execution."""
     due_ms = stopped_ms + ARCHIVE_AFTER_SECONDS * 1_000
     return {
-        "pk": keys.archive_partition(keys.due_shard(log.run)),
+        "pk": keys.archive_partition(DUE.of(log.run)),
         "sk": keys.archive_row(due_ms, log.tenant, log.run),
         FORMAT_FIELD: FORMAT,
         "t": log.tenant,

@@ -91,7 +91,7 @@ def _of_machine(
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
     data = input_of(service, request)
     now_ms = yield Clock()
-    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
+    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret, service.spread.minted)
     if parent is not None:
         run = child_run(parent["run"], parent["entry"], parent["attempt"])
         cause = too_deep(run, startable.name)

@@ -33,7 +33,7 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
     before, size = NEWEST, page_size(request)
     if "nextToken" in request:
         before = read_token(service, request["nextToken"], scope)
-    page = yield from page_of(service.tenant, wanted, before, size)
+    page = yield from page_of(service.tenant, service.spread, wanted, before, size)
     items: Sequence[int] = ()
     if wanted.map_run is not None:
         items = (yield from require_map_run(service, wanted.map_run))[1].items

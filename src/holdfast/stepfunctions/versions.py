@@ -29,6 +29,7 @@ from holdfast.stepfunctions.lookup import (
     require_version,
 )
 from holdfast.stepfunctions.pages import page
+from holdfast.stepfunctions.settings import log_setting_of
 from holdfast.stepfunctions.workflows import refuse_workflow
 
 INITIAL_REVISION = "INITIAL"  # AWS's name, in requests, of the revision that has no id yet
@@ -190,6 +191,5 @@ def _chosen(service: Service, arn: MachineArn, chance: bytes) -> Generator[Effec
 
 
 def _startable(service: Service, name: str, then: Snapshot, **arns: str) -> Startable:
-    return Startable(
-        service.place.machine(name), name, then.role_arn, then.type, then.definition, **arns
-    )
+    machine_arn, log = service.place.machine(name), log_setting_of(then.logging)
+    return Startable(machine_arn, name, then.role_arn, then.type, then.definition, log=log, **arns)
