@@ -31,6 +31,7 @@ AUTHORING = {
     "holdfast.api.tasks",
     "holdfast.api.tools",
     "holdfast.errors",
+    "holdfast.lazy_dataclass",
     "holdfast.limits",
     "holdfast.sealed",
 }
@@ -88,9 +89,9 @@ def test_a_module_of_workflows_with_models_brings_pydantic_alone() -> None:
 
 #: The modules of ours that a cold start imports, at most. Each costs about a millisecond of CPU.
 MODULES_MAX = {
-    "functions.worker.app": 162,
-    "functions.group.app": 57,
-    "holdfast.aws.http": 167,
+    "functions.worker.app": 163,
+    "functions.group.app": 58,
+    "holdfast.aws.http": 168,
 }
 #: What a worker imports only when an event needs it.
 RARE = {
