@@ -42,6 +42,7 @@ class HoldfastStack(Stack):
             reserved_concurrency=settings.caps_concurrency,
             work_batch=settings.work_batch,
             start_concurrency=settings.start_concurrency,
+            starts_per_second=settings.starts_per_second,
             task_policies=[
                 iam.ManagedPolicy.from_managed_policy_arn(self, f"TaskPolicy{number}", arn)
                 for number, arn in enumerate(settings.task_policies, 1)

@@ -192,3 +192,11 @@ def stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
 
 def _task(effect: RunTask) -> TaskSucceeded:
     return TaskSucceeded(output=effect.arguments)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the pauses that are asked for; none is made."""
+    asked: list[float] = []
+    monkeypatch.setattr("holdfast.aws.store.time.sleep", asked.append)
+    return asked

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import (
-    ClientError,
     ConnectionClosedError,
     ConnectTimeoutError,
     EndpointConnectionError,
@@ -21,7 +20,6 @@ from botocore.parsers import ResponseParserError
 from holdfast import resources
 from holdfast.aws.clients import Clients
 from holdfast.aws.names import ResourceNames
-from holdfast.aws.ports import AwsPorts
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.runtime.effects import (
     Begin,
@@ -36,67 +34,12 @@ from holdfast.runtime.effects import (
     RunTask,
     Send,
     SetVisibility,
-    TaskFailed,
 )
+from tests.contract.scripted import NAMES, Scripted, answered, ports
 
 ITEM: Item = {"pk": "default#r", "sk": 0}
-QUEUES = ("https://sqs/work", "https://sqs/single", "https://sqs/starts")
-NAMES = ResourceNames("executions", "mail", "blobs", *QUEUES)
-
-
-class Scripted(Clients):
-    """Clients whose operations answer or raise in the order of a script."""
-
-    def __init__(self, *script: Any) -> None:
-        super().__init__()
-        self.script = list(script)
-        self.asked: list[tuple[str, str, dict[str, Any]]] = []
-
-    def get(self, name: Any) -> Any:
-        return _Client(self, name)
-
-
-class _Client:
-    def __init__(self, clients: Scripted, name: str) -> None:
-        self._clients = clients
-        self._name = name
-
-    def __getattr__(self, operation: str) -> Any:
-        def call(**request: Any) -> Any:
-            self._clients.asked.append((self._name, operation, request))
-            answer = self._clients.script.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return call
-
-
-def answered(status: int, code: str, **more: Any) -> ClientError:
-    response: Any = {
-        "Error": {"Code": code, "Message": "said " * 100},
-        "ResponseMetadata": {"HTTPStatusCode": status},
-        **more,
-    }
-    return ClientError(response, "PutItem")
-
-
-def ports(clients: Clients) -> AwsPorts:
-    return AwsPorts(
-        clients,
-        NAMES,
-        tasks=lambda _: TaskFailed("x", ""),
-        clock=lambda: 0,
-        metrics=lambda _: None,
-    )
-
-
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that are asked for; none is made."""
-    asked: list[float] = []
-    monkeypatch.setattr("holdfast.aws.store.time.sleep", asked.append)
-    return asked
+#: No pause is made.
+pytestmark = pytest.mark.usefixtures("pauses")
 
 
 def fault_of(effect: Effect, error: Exception) -> ServiceFault:

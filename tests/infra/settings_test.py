@@ -44,6 +44,7 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         functions={function.name: function for function in resources.FUNCTIONS},
         work_batch=10,
         start_concurrency=None,
+        starts_per_second=1_000,
         log_retention_days=30,
         alarm_bounds=AlarmBounds(failed=0, retries=500),
     )

@@ -23,6 +23,7 @@ from typing import Final
 
 import pytest
 
+from tests.mutation.explained import explained
 from tests.mutation.mutants import CORE, Module, Mutant
 from tests.mutation.runner import IMPORT, Mutation, Outcome
 
@@ -73,7 +74,7 @@ def main() -> int:
     names = options.modules or sorted(str(path.relative_to(CORE)) for path in CORE.rglob("*.py"))
     chosen = [(module, _chosen(module, options)) for module in map(Module, names)]
     print(f"seed {options.seed}, {sum(len(mutants) for _, mutants in chosen)} mutants", flush=True)
-    known = explained()
+    known = explained(SURVIVORS)
     # pytest has the ordinary output while it is running.
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     outcomes: list[Outcome] = []
@@ -128,18 +129,6 @@ def changed_lines(module: str, commit: str) -> set[int]:
 
 def _key(mutant: Mutant) -> tuple[str, str, str]:
     return mutant.module, mutant.text, mutant.change
-
-
-def explained() -> set[tuple[str, str, str]]:
-    """Return the mutants in the rows of `survivors.md`: module, line, change."""
-    rows = SURVIVORS.read_text(encoding="utf-8").replace("\\|", "\0").splitlines()
-    cells = [row.split("|") for row in rows if row.startswith("| `")]
-    return {
-        (module, text, change)
-        for _, module, text, change, *_ in (
-            [cell.strip().strip("`").replace("\0", "|") for cell in row] for row in cells
-        )
-    }
 
 
 def kind_of(outcome: Outcome, known: set[tuple[str, str, str]]) -> str:

@@ -8,10 +8,10 @@ holds.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from holdfast import core
 
@@ -42,6 +42,8 @@ ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.LShift: ast.RShift,
     ast.RShift: ast.LShift,
 }
+#: The changes of one node: what replaces it (None: it is removed), and how the change reads.
+Changes: TypeAlias = Callable[[ast.AST], Iterable[tuple[ast.AST | None, str]]]
 #: Fields that hold no behaviour.
 SILENT: Final = frozenset({"annotation", "returns", "decorator_list", "bases", "type_params"})
 
@@ -85,14 +87,15 @@ class Place:
 
 
 class Module:
-    """`name` is the file in `core`, such as "lanes.py"."""
+    """`name` is the file in `root`, such as "lanes.py". `more` gives further changes of a node."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, root: Path = CORE, more: Changes | None = None) -> None:
         self.name = name
-        self.path = CORE / name
+        self.path = root / name
+        self._more = more
         source = self.path.read_text(encoding="utf-8")
         self.tree = ast.parse(source)
-        self._texts = source.splitlines()
+        self.texts = source.splitlines()
         self.mutants = list(self._of(self.tree, Place()))
 
     def _of(self, node: ast.AST, place: Place) -> Iterator[Mutant]:
@@ -109,7 +112,7 @@ class Module:
     ) -> Iterator[Mutant]:
         inner = _entered(node, place)
         line = _line(node)
-        for new, change in _changes(node):
+        for new, change in (*_changes(node), *(self._more(node) if self._more else ())):
             last = getattr(node, "end_lineno", line)
             if isinstance(node, ast.If | ast.For | ast.While | ast.match_case):
                 last = line
@@ -117,7 +120,7 @@ class Module:
             yield Mutant(
                 self.name,
                 line,
-                self._texts[line - 1].strip(),
+                self.texts[line - 1].strip(),
                 change,
                 inner.function,
                 range(start, last + 1) if start else range(0),

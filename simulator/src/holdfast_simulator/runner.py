@@ -127,7 +127,12 @@ class Deployed:
             case "old":
                 programs = Programs(_programs=self._parsed)
                 return WorkerConfig(
-                    programs, lambda *_: False, warm.keys, OWN_SOURCE, archives=warm.archives
+                    programs,
+                    lambda *_: False,
+                    warm.keys,
+                    OWN_SOURCE,
+                    archives=warm.archives,
+                    spread=warm.spread,
                 )
             case _:
                 return warm
@@ -163,13 +168,14 @@ def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> ScheduleResult:
             raise Deadly
         return KEYS
 
-    setting = replace(deployed.setting(keys), archives=swarm.archives)
+    spread = simulation.spread
+    setting = replace(deployed.setting(keys), archives=swarm.archives, spread=spread)
     Workers(simulation, partial(deployed.setting_of, setting))
     Minute(simulation)
     Expiry(simulation)
     RepairRounds(simulation)
     aftermath.Operator(simulation)
-    people = People(simulation, deployed.front())
+    people = People(simulation, replace(deployed.front(), spread=spread))
     people.begin()
     with remembered():
         _phases(simulation, people)

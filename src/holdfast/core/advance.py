@@ -74,6 +74,7 @@ from holdfast.core.state import (
     Execution,
     Frame,
     MachineOrigin,
+    WaitingFor,
 )
 from holdfast.core.waits import abandoned, is_frozen, is_overdue, overdue
 from holdfast.errors import HoldfastBug
@@ -223,6 +224,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             pausing.resume(decision, fact)
         case facts.PriorityRequested():
             _prioritise(decision, fact)
+        case facts.BoundsRequested():
+            map_run.bounds_requested(decision, fact)
         case facts.SkipRequested():
             _skip(decision, fact)
         case facts.MigrateRequested():
@@ -494,13 +497,24 @@ def _fail(
     assert isinstance(state, TaskState)
     texts = {"error": error, "cause": cause}
     details = {key: text for key, text in texts.items() if text is not None}
-    event = event_type(
-        state, "TimedOut" if error == error_names.TIMEOUT and cause is None else "Failed"
-    )
+    event = event_type(state, _failure_name(frame.waiting, error, cause))
     details = {**resource_of(state), **details}
     own: dict[str, Any] = {} if traceback is None else {"traceback": traceback}
     decision.emit(event, frame=frame.id, previous=previous, details=details, **own)
     handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
+
+
+def _failure_name(waiting: WaitingFor, error: str | None, cause: str | None) -> str:
+    """Return the end of the name of the event. An activity's task that fails before a poller has
+    taken it could not be scheduled.
+    """
+    if error == error_names.TIMEOUT and cause is None:
+        return "TimedOut"
+    match waiting:
+        case Awaiting(kind="activity", is_begun=False):
+            return "ScheduleFailed"
+        case _:
+            return "Failed"
 
 
 def _heartbeat_seen(decision: Decision, fact: facts.HeartbeatSeen) -> None:

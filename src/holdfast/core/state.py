@@ -72,11 +72,22 @@ class Attribute(NamedTuple):
     value: str | int | bool
 
 
+class LogSetting(TypedDict):
+    """Where and what an execution logs: the name of the log group, the level ("ALL", "ERROR",
+    "FATAL"), and whether log events contain data.
+    """
+
+    group: str
+    level: str
+    has_data: bool
+
+
 class MachineOrigin(TypedDict):
     """The state machine that an execution belongs to, with the data that the Step Functions API
     shows.
 
     `start_at` is set for a child of a distributed Map: the first state of the Map's item processor.
+    `log` is set when the machine had a log at the start of the execution.
     """
 
     execution_arn: str
@@ -90,6 +101,7 @@ class MachineOrigin(TypedDict):
     map_run_arn: NotRequired[str]
     start_at: NotRequired[str]
     is_unbounded: NotRequired[bool]
+    log: NotRequired[LogSetting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +357,7 @@ class ChildExecutions:
 
     `inputs` are by lane number; `items` says how many items are in each. `results` are those of the
     lanes that have ended. Lanes up to `started` that have no result are running. `failures_max`
-    counts items, not children.
+    counts items, not children; it follows from `count` and `percentage`.
     """
 
     entry: int
@@ -356,6 +368,8 @@ class ChildExecutions:
     failures_max: int
     started: int
     results: Mapping[int, ChildResult]
+    count: int | None = None
+    percentage: float | None = None
 
     @property
     def open_lanes(self) -> list[int]:

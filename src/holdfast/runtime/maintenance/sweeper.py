@@ -5,7 +5,8 @@ between its commit and its send. Without a message an execution would never cont
 runs once a minute and finds these executions. It decides nothing: it sends `recover` or a timer's
 wake, and a worker decides from the log.
 
-It does not scan executions. It reads the rows that are due, in 16 shards of one table:
+It does not scan executions. It reads the rows that are due, in the shards of one table, 16 at
+spread 0:
 
     timer row     <due time>#tenant#run#t#entry    a wait longer than 15 minutes
     watchdog row  <check time>#tenant#run          one for each execution that waits
@@ -85,6 +86,7 @@ from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.formats import FORMATS, Formats, require_format
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +105,30 @@ class _Logs:
 
 
 def sweep(
-    shard: int, owner: str, formats: Formats = FORMATS, *, archives: bool = False
+    shard: int,
+    owner: str,
+    formats: Formats = FORMATS,
+    *,
+    archives: bool = False,
+    spread: int = 0,
 ) -> Generator[Effect, Any, list[HoldfastError]]:
     """Process the due rows of this shard. Return the errors of rows whose processing failed. The
-    next sweep reads those rows again. `archives`: the stack archives ended executions.
+    next sweep reads those rows again. `archives`: the stack archives ended executions. `spread`:
+    how many shards the sweeper processes.
     """
     require_writable(formats)
     logs = _Logs(owner, formats, archives)
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
-    rows = yield Query(tables.MAIL, keys.due_partition(shard), until=until, limit=SWEEP_ROWS_MAX)
+    # Process as many rows in all as with the shards of spread 0. One process could not do more in a
+    # minute.
+    own_max = SWEEP_ROWS_MAX * DUE.least // DUE.count(spread)
+    rows = yield Query(tables.MAIL, keys.due_partition(shard), until=until, limit=own_max)
     looks = [look_ms for look_ms in map(_look_ms, rows) if look_ms is not None]
     oldest_ms = min(looks, default=now_ms)
     yield Measure(resources.METRIC_SWEEP_LAG, max(0, now_ms - oldest_ms) / 1_000, "Seconds")
-    if len(rows) == SWEEP_ROWS_MAX:
+    if len(rows) == own_max:
         yield from _hand_out(shard, str(rows[-1]["sk"]), until, now_ms)
     for row in rows:
         refused += yield from _row(row, logs, now_ms)

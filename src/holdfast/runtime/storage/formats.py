@@ -98,6 +98,8 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
     "ConditionUnmet": 2,
+    "MapRunUpdated": 2,
+    "ActivityScheduleFailed": 2,
 }
 
 
