@@ -87,7 +87,8 @@ class MachineOrigin(TypedDict):
     shows.
 
     `start_at` is set for a child of a distributed Map: the first state of the Map's item processor.
-    `log` is set when the machine had a log at the start of the execution.
+    `log` is set when the machine had a log at the start of the execution. `has_history_limit`: the
+    execution ends at AWS's 25,000 events.
     """
 
     execution_arn: str
@@ -101,6 +102,7 @@ class MachineOrigin(TypedDict):
     map_run_arn: NotRequired[str]
     start_at: NotRequired[str]
     is_unbounded: NotRequired[bool]
+    has_history_limit: NotRequired[bool]
     log: NotRequired[LogSetting]
 
 
