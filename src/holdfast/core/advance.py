@@ -45,7 +45,6 @@ starts and joins the branches of a Parallel and the iterations of a Map; `cancel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
@@ -81,6 +80,7 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import abandoned, is_frozen, is_overdue, overdue
 from holdfast.errors import HoldfastBug
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     CLOCK_ERROR_MS,

@@ -13,7 +13,6 @@ times as long, which would be half of the time of a decision.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import (
     Final,
@@ -27,6 +26,7 @@ from typing import (
 
 from holdfast.asl.program import AttributeKind, Json, TaskKind
 from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.lazy_dataclass import dataclass
 
 ROOT: Final = ""
 
