@@ -53,9 +53,7 @@ class Slice:
 
 
 class LoadWorld(FlowWorld):
-    """A world in which `part` of a stack takes its starts. `fired`: by how much each timer was
-    late, in milliseconds.
-    """
+    """A world in which `part` of a stack takes its starts."""
 
     services: Throttling
 
@@ -68,12 +66,10 @@ class LoadWorld(FlowWorld):
 
     def start_for(self, seconds: int) -> None:
         """Start executions for some seconds, at random times, at the rate of the slice."""
-        count = self.part.rate * seconds // self.part.slices
-        for number in range(count):
-            at_ms = self.random.randrange(seconds * 1_000)
-            self.at(START_MS + at_ms, lambda number=number: self._start(number))  # type: ignore[misc]
+        for _ in range(self.part.rate * seconds // self.part.slices):
+            self.at(START_MS + self.random.randrange(seconds * 1_000), self._start)
 
-    def _start(self, number: int) -> None:
+    def _start(self) -> None:
         chance = self._chance()
         request = {"workflow": "flow", "input": {"customer": "c1"}, "name": None}
 
@@ -84,7 +80,6 @@ class LoadWorld(FlowWorld):
             self.works[str(answer["execution"])] = Work(0, seconds=0.05)
             self._poll()
 
-        del number
         again()
 
     def _chance(self) -> bytes:

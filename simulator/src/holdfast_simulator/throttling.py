@@ -41,7 +41,7 @@ class Throttling(Services):
 
     def _write(self, table: TableName, before: Item | None, after: Item | None) -> None:
         second = self._clock() // 1_000
-        units = _units(table, before, after)
+        units = _units(before, after)
         for partition, count in units.items():
             if self.writes[partition, second] + count > WRITE_UNITS_MAX:
                 self.refused[partition] += 1
@@ -78,7 +78,7 @@ class Throttling(Services):
         self.reads[partition, self._clock() // 1_000] += round(units)
 
 
-def _units(table: TableName, before: Item | None, after: Item | None) -> Counter[str]:
+def _units(before: Item | None, after: Item | None) -> Counter[str]:
     """Return the write units by partition. An index whose partition is throttled throttles the
     write to its table, too.
     """

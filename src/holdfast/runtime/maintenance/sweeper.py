@@ -122,8 +122,8 @@ def sweep(
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
-    # With more shards than at spread 0 one process could not work off a page of each in a minute. So
-    # it processes short pages only, and hands out all rows of a shard that has more.
+    # With more shards than at spread 0 one process could not work off a page of each in a minute.
+    # So it processes short pages only, and hands out all rows of a shard that has more.
     own_max = SWEEP_ROWS_MAX * DUE.least // DUE.count(spread)
     rows = yield Query(tables.MAIL, keys.due_partition(shard), until=until, limit=own_max)
     looks = [look_ms for look_ms in map(_look_ms, rows) if look_ms is not None]
