@@ -35,6 +35,7 @@ CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
 # The length of the traceback of a failed attempt, which its event stores.
 TRACEBACK_CHARACTERS_MAX: Final = 4_096
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
+HISTORY_EVENTS_MAX: Final = 25_000  # Step Functions: events of a standard execution, where on
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
 # -- The log (our choice; the reasons are in docs/reference/log.md) --------------------------------

@@ -45,7 +45,6 @@ starts and joins the branches of a Parallel and the iterations of a Map; `cancel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
@@ -53,6 +52,7 @@ from holdfast.asl.program import MapState, PollRule, Program, TaskState
 from holdfast.core import cancelling, facts, forking, map_run, migrating, pausing, skipping, steps
 from holdfast.core.decision import (
     Decision,
+    HistoryFullError,
     event_type,
     note_started,
     oversize,
@@ -79,12 +79,14 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import abandoned, is_frozen, is_overdue, overdue
 from holdfast.errors import HoldfastBug
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     CLOCK_ERROR_MS,
     ERROR_CHARACTERS_MAX,
     EVENTS_MAX,
     EXPRESS_SECONDS_MAX,
+    HISTORY_EVENTS_MAX,
     PURE_STATES_PER_RECORD_MAX,
     TAKEOVERS_MAX,
 )
@@ -110,6 +112,14 @@ def advance(
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
+    try:
+        _use(decision, offered)
+    except HistoryFullError:
+        _end_full(decision)
+    return Transition(tuple(decision.events), decision.state)
+
+
+def _use(decision: Decision, offered: Sequence[Fact]) -> None:
     # Apply a stop before the execution continues. An execution that loops without a wait has new
     # states to evaluate at the end of every record, so it would never reach a stop that is applied
     # afterwards.
@@ -122,7 +132,6 @@ def advance(
             _offer_open(decision, fact)
     if not decision.is_started:
         raise HoldfastBug("an execution that has not started was asked for its state")
-    return Transition(tuple(decision.events), decision.state)
 
 
 def note(
@@ -176,6 +185,17 @@ def _end_endless(decision: Decision, frame: Frame) -> None:
     cause = f"The execution has more than {EVENTS_MAX} events."
     details = {"error": TOO_MANY_EVENTS, "cause": cause}
     decision.emit("ExecutionFailed", previous=frame.previous, details=details)
+
+
+def _end_full(decision: Decision) -> None:
+    """End an execution at AWS's last event (AWS docs, "Avoid reaching the history quota"). Nothing
+    catches this error: there is no room for the events of a catcher.
+    """
+    if decision.state.is_ended:
+        return
+    cause = f"The execution reached the maximum number of history events ({HISTORY_EVENTS_MAX})."
+    details = {"error": error_names.RUNTIME, "cause": cause}
+    decision.emit("ExecutionFailed", previous=decision.state.last_event, details=details)
 
 
 def _offer(decision: Decision, fact: Fact) -> None:

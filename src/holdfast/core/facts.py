@@ -8,7 +8,6 @@ So a worker may safely offer it again after a refused commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from holdfast.asl.program import Json, Program
@@ -25,6 +24,7 @@ from holdfast.core.state import (
     Queued,
 )
 from holdfast.errors import HoldfastBug
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ times as long, which would be half of the time of a decision.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import (
     Final,
@@ -27,6 +26,7 @@ from typing import (
 
 from holdfast.asl.program import AttributeKind, Json, TaskKind
 from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.lazy_dataclass import dataclass
 
 ROOT: Final = ""
 
@@ -87,7 +87,8 @@ class MachineOrigin(TypedDict):
     shows.
 
     `start_at` is set for a child of a distributed Map: the first state of the Map's item processor.
-    `log` is set when the machine had a log at the start of the execution.
+    `log` is set when the machine had a log at the start of the execution. `has_history_limit`: the
+    execution ends at AWS's 25,000 events.
     """
 
     execution_arn: str
@@ -101,6 +102,7 @@ class MachineOrigin(TypedDict):
     map_run_arn: NotRequired[str]
     start_at: NotRequired[str]
     is_unbounded: NotRequired[bool]
+    has_history_limit: NotRequired[bool]
     log: NotRequired[LogSetting]
 
 
