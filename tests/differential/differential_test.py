@@ -79,7 +79,7 @@ def test_a_failing_program_is_made_small() -> None:
 def test_a_difference_is_reported_by_its_choices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    choices = Choices(3)
+    choices = Choices(2)
     compare(choices, tmp_path, 1, Counter())
     assert failure(choices.made, tmp_path, 1) is None
     monkeypatch.setattr("holdfast.testing.world.difference", lambda *_, **__: "planted")

@@ -12,9 +12,14 @@ from tests.differential.choices import Choices
 from tests.differential.drawing import INDENT, Rows
 from tests.differential.expressions import PARAMETERS
 from tests.differential.graphs import graph
+from tests.differential.parts import PartStatements
 from tests.differential.talking import TalkStatements
 
-HEADER: Final = "from __future__ import annotations\nfrom tests.differential.shop import *\n\n\n"
+HEADER: Final = (
+    "from __future__ import annotations\n"
+    "from tests.differential.baskets import *\n"
+    "from tests.differential.shop import *\n\n\n"
+)
 
 _TIMED: Final = "@workflow(timeout=hours(30))"
 _KEYED: Final = '@workflow(key="who")'
@@ -22,12 +27,12 @@ _KEYED: Final = '@workflow(key="who")'
 _COUNTED_INSIDE: Final = ("branches", "each", "race", "child", "scope", "compensate", "helper")
 
 
-class Programs(BlockStatements, BranchStatements, ChangeStatements, TalkStatements):
+class Programs(BlockStatements, BranchStatements, ChangeStatements, PartStatements, TalkStatements):
     """Draws one program."""
 
     def statement(self, depth: int) -> tuple[Rows, bool]:
         simple = [self._assign, self._task, self._task, self._step, self._mutate, self._wait]
-        simple += [self._change, self._change, self._fields]
+        simple += [self._change, self._change, self._fields, self._parts]
         simple += [self._publish, self._send, self._start, self._tool]
         nested = [
             self._if,

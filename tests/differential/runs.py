@@ -78,6 +78,11 @@ INPUTS: dict[str, list[Any]] = {
 #: Results of tasks with other types than those above.
 _RESULTS: dict[str, list[Any]] = {
     "careful": INPUTS["s"],
+    "basket_of": [
+        {"lines": [{"sku": "b", "qty": 3}, {"sku": "a", "tags": ["t"]}], "notes": {"a": 1}},
+        {"best": {"sku": "z", "qty": 0}, "groups": {"a": [1], "k": []}},
+        {},
+    ],
     "name_of": INPUTS["o"],
     "order_of": INPUTS["order"],
     "patience": ["PT1S", "PT0S", "PT2M", "-PT5S", "P1D"],

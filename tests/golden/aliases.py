@@ -8,7 +8,6 @@ from tests.golden.shop import Line, Order, Outcome, charge, notify
 
 @workflow
 def flow(order: Order, rows: list[list[int]], given: list[int]) -> list[str]:
-    given.append(1)
     names: list[str] = []
     same = names
     names.append("a")

@@ -8,8 +8,6 @@ from tests.golden.shop import Order, charge, notify
 
 @workflow
 def flow(order: Order, d: dict[str, int]) -> None:
-    order.coupon = "FREE"
-    order.lines[0].sku = "x"
     a, order.coupon = 1, "FREE"
     a, b = 1, 2, 3
     a, b = charge(order.id, 5)

@@ -19,14 +19,12 @@ def sets(order: Order, names: list[str], known: set[str], n: int) -> int:
     a = set(names, names)
     for name in known:
         visit(name)
-    known.add("x")
     seen: set[str] = set()
     seen.add(n)
     seen.add(order.lines[0])
     seen.discard(n)
     seen.update([n])
     seen.update(names, names)
-    seen.pop()
     parts = seen ^ known
     same = seen == names
     seen.discard(names)
@@ -52,8 +50,6 @@ def lists(order: Order, names: list[str], prices: dict[str, int], n: int) -> int
     costs.pop(n)
     costs.setdefault(n, 0)
     del costs[n]
-    order.lines.sort(key=lambda line: line.sku)
-    names.sort()
     return len(rest)
 
 
@@ -75,5 +71,4 @@ def typed(n: int, name: str, key: str, data: dict[str, Any]) -> str:
     item["price"] = n
     item["qtyy"] = 2
     g = item["qtty"]
-    i = f"{data['x']}"
     return g

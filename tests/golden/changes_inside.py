@@ -23,7 +23,6 @@ def flow(order: Order, names: list[str], n: int) -> int:
     for name in names:
         seen.add(name)
     seen.discard("x")
-    names.insert(0, "x")
     text = "%s of %d" % (order.id, n)
     other = text % n
     point = Point(x=1, z=2)

@@ -29,7 +29,6 @@ def flow(order: Order, checked: Checked, bounded: Bounded, changes: dict[str, st
     c = order.model_copy(update=changes)
     d = checked.model_copy(update={"text": "x"})
     e = bounded.model_copy(update={"amount": 5})
-    f = order.model_copy(deep=True)
     g = Point("1")
     h = Point(1, 2, 3)
     i = Point()

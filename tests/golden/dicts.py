@@ -18,7 +18,6 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
     i = {len(name): name for name in names}
     j = d.get("x", d["y"])
     k = names.index(n, 1)
-    l = names.pop()
     m = names.sort()
     o = [*order]
     p = (*names, 1)

@@ -8,20 +8,17 @@ from tests.golden.shop import Order, charge, is_valid
 
 @workflow
 def flow(order: Order, text: str) -> None:
-    order.lines[0] = order.lines[1]
     xs = [1, 2]
     xs["a"] = 1
-    xs[0:1] = [3]
     xs[charge(order.id, 1).id] = 4
     d = {"a": {"b": 1}}
-    d["a"]["b"] = 2
     d[1] = {}
     word = text
     word[0] = "x"
-    rows = [[1]]
+    row = [1]
+    rows = [row]
     rows[0] += [2]
     xs *= 2
     xs += 5
     xs.extend(text)
     missing[0] = 1
-    xs[0] += is_valid(order)

@@ -14,10 +14,11 @@ _SPAN: Final = re.compile(r"`([^`]+)`")
 MODULE: Final = """
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum

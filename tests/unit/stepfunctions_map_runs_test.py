@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from tests.unit.states_kit import PLACE
 from tests.unit.states_world import PASS, WAIT, Office, states
 
@@ -133,10 +134,74 @@ def test_a_map_run_that_is_not_there(identifier: str) -> None:
     assert code == "ResourceNotFound"
 
 
-def test_the_bounds_of_a_run_stay_as_they_are() -> None:
+BOUNDS = {"maxConcurrency": 3, "toleratedFailureCount": 2, "toleratedFailurePercentage": 50.0}
+
+
+def test_a_higher_concurrency_starts_more_children_at_once() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(WAIT, MaxConcurrency=1)), [1, 2, 3, 4])
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    assert office.call("UpdateMapRun", mapRunArn=arn, maxConcurrency=3) == {}
+    office.wait(10)
+    run = office.call("DescribeMapRun", mapRunArn=arn)
+    assert run["maxConcurrency"] == 3
+    assert (run["executionCounts"]["running"], run["executionCounts"]["pending"]) == (3, 1)
+    assert len(office.call("ListExecutions", mapRunArn=arn)["executions"]) == 3
+
+
+def test_a_description_has_a_change_before_the_parent_applies_it() -> None:
     office = Office()
     execution = office.start(office.create(flow(WAIT)), [1])
     office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    for name, bound in BOUNDS.items():
+        office.call("UpdateMapRun", mapRunArn=arn, **{name: bound})
+    described = office.call("DescribeMapRun", mapRunArn=arn)
+    assert {name: described[name] for name in BOUNDS} == BOUNDS
+    office.wait(10)
+    assert office.call("DescribeMapRun", mapRunArn=arn) == described
+
+
+def test_failures_that_an_update_tolerates_do_not_fail_the_run() -> None:
+    office = Office()
+    waiting = flow(WAIT)
+    inner = waiting["States"]["Over"]["ItemProcessor"]["States"]
+    inner |= {"Do": {**WAIT, "Next": "Bad"}, "Bad": {"Type": "Fail"}}
+    execution = office.start(office.create(waiting), [1, 2, 3])
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    office.call("UpdateMapRun", mapRunArn=arn, toleratedFailurePercentage=100)
+    office.wait(200)
+    assert office.call("DescribeMapRun", mapRunArn=arn)["status"] == "SUCCEEDED"
+
+
+def test_a_run_with_more_failures_than_an_update_tolerates_fails_at_once() -> None:
+    office = Office()
+    mixed = flow(PASS, MaxConcurrency=1, ToleratedFailureCount=3)
+    mixed["States"]["Over"]["ItemProcessor"]["StartAt"] = "Which"
+    mixed["States"]["Over"]["ItemProcessor"]["States"] = {
+        "Which": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $states.input = 0 %}", "Next": "Bad"}],
+            "Default": "Nap",
+        },
+        "Bad": {"Type": "Fail"},
+        "Nap": {**WAIT, "End": True},
+    }
+    execution = office.start(office.create(mixed), [0, 1, 2])
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    office.call("UpdateMapRun", mapRunArn=arn, toleratedFailureCount=0)
+    office.wait(10)
+    assert office.call("DescribeMapRun", mapRunArn=arn)["status"] == "FAILED"
+    assert office.describe(execution)["error"] == "States.ExceedToleratedFailureThreshold"
+
+
+def test_an_update_without_a_bound_or_of_a_run_that_has_ended_is_refused() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(PASS)), [1])
+    office.wait(60)
     arn = only_run(office, execution)["mapRunArn"]
     for request in ({}, {"maxConcurrency": 5}):
         assert office.refusal("UpdateMapRun", mapRunArn=arn, **request)[0] == "ValidationException"
@@ -173,3 +238,135 @@ def test_an_execution_without_a_distributed_map_has_none() -> None:
     office = Office()
     execution = office.start(office.create(states(A=PASS)))
     assert office.call("ListMapRuns", executionArn=execution) == {"mapRuns": []}
+
+
+# -- redrive ---------------------------------------------------------------------------------------
+
+
+class Shaky:
+    """Calls of which some fail, by the number in their arguments, until they are mended."""
+
+    def __init__(self, *broken: int) -> None:
+        self.broken = set(broken)
+        self.calls: list[int] = []
+
+    def __call__(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+        number = cast("dict[str, int]", effect.arguments)["MaxBuckets"]
+        self.calls.append(number)
+        return TaskFailed("Broken", None) if number in self.broken else TaskSucceeded(number)
+
+
+CALL = {
+    "Type": "Task",
+    "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets",
+    "Arguments": {"MaxBuckets": "{% $states.input %}"},
+}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 40])
+def test_a_redrive_of_the_parent_runs_only_the_items_that_had_not_succeeded(
+    concurrency: int,
+) -> None:
+    shaky = Shaky(3, 4)
+    office = Office(shaky)
+    definition = flow(CALL, MaxConcurrency=concurrency, ToleratedFailureCount=1)
+    execution = office.start(office.create(definition), [1, 2, 3, 4, 5])
+    office.wait(100)
+    arn = only_run(office, execution)["mapRunArn"]
+    assert office.call("DescribeMapRun", mapRunArn=arn)["status"] == "FAILED"
+    done = [number for number in shaky.calls if number not in shaky.broken]
+    shaky.broken.clear()
+    shaky.calls.clear()
+
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(100)
+    described = office.describe(execution)
+    assert (described["status"], described["output"]) == ("SUCCEEDED", "[1,2,3,4,5]")
+    assert sorted(shaky.calls) == sorted({1, 2, 3, 4, 5}.difference(done))
+    run = office.call("DescribeMapRun", mapRunArn=arn)
+    assert (run["status"], run["redriveCount"]) == ("SUCCEEDED", 1)
+    assert run["redriveDate"] >= run["startDate"]
+    assert run["executionCounts"]["succeeded"] == run["executionCounts"]["total"] == 5
+    assert office.types(execution)[-6:] == [
+        "ExecutionRedriven",
+        "MapRunRedriven",
+        "MapRunSucceeded",
+        "MapStateSucceeded",
+        "MapStateExited",
+        "ExecutionSucceeded",
+    ]
+
+
+def test_a_child_is_redriven_where_it_failed_and_only_through_its_parent() -> None:
+    shaky = Shaky(7)
+    office = Office(shaky)
+    definition = flow(PASS)
+    definition["States"]["Over"]["ItemProcessor"]["States"] = {
+        "Do": {"Type": "Pass", "Next": "Call"},
+        "Call": {**CALL, "End": True},
+    }
+    execution = office.start(office.create(definition), [7])
+    office.wait(100)
+    arn = only_run(office, execution)["mapRunArn"]
+    [row] = office.call("ListExecutions", mapRunArn=arn)["executions"]
+    assert (row["status"], row["itemCount"]) == ("FAILED", 1)
+    child = office.describe(row["executionArn"])
+    assert child["redriveStatus"] == "REDRIVABLE_BY_MAP_RUN"
+    refused = office.refusal("RedriveExecution", executionArn=row["executionArn"])
+    assert refused[0] == "ExecutionNotRedrivable"
+
+    shaky.broken.clear()
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(100)
+    child = office.describe(row["executionArn"])
+    assert (child["status"], child["redriveCount"]) == ("SUCCEEDED", 1)
+    assert office.types(row["executionArn"]).count("PassStateEntered") == 1
+    assert office.describe(execution)["output"] == "[7]"
+
+
+def test_a_map_run_is_redriven_again_and_again() -> None:
+    shaky = Shaky(1, 2)
+    office = Office(shaky)
+    execution = office.start(office.create(flow(CALL)), [1, 2, 3])
+    office.wait(100)
+    arn = only_run(office, execution)["mapRunArn"]
+    for count in (1, 2):
+        shaky.broken.discard(count)
+        office.call("RedriveExecution", executionArn=execution)
+        office.wait(100)
+        assert office.call("DescribeMapRun", mapRunArn=arn)["redriveCount"] == count
+    assert office.describe(execution)["output"] == "[1,2,3]"
+
+
+def test_children_of_a_stopped_execution_are_redriven_even_while_they_stop() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(WAIT, MaxConcurrency=2)), [1, 2, 3])
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    office.call("StopExecution", executionArn=execution)
+    office.wait(0)
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(1_000)
+    assert office.describe(execution)["status"] == "SUCCEEDED"
+    counts = office.call("DescribeMapRun", mapRunArn=arn)["executionCounts"]
+    assert (counts["succeeded"], counts["total"]) == (3, 3)
+
+
+def test_a_stop_after_a_redrive_stops_the_redriven_children() -> None:
+    shaky = Shaky(1)
+    office = Office(shaky)
+    definition = flow(PASS)
+    definition["States"]["Over"]["ItemProcessor"]["States"] = {
+        "Do": {**CALL, "Output": "{% $states.input %}", "Next": "Nap"},
+        "Nap": {**WAIT, "End": True},
+    }
+    execution = office.start(office.create(definition), [1])
+    office.wait(10)
+    shaky.broken.clear()
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(10)
+    office.call("StopExecution", executionArn=execution)
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    [row] = office.call("ListExecutions", mapRunArn=arn)["executions"]
+    assert row["status"] == "ABORTED"

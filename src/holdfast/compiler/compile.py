@@ -51,7 +51,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.dag import Dag
@@ -61,7 +61,7 @@ from holdfast.api.payloads import reference_of
 from holdfast.api.surface import Workflow
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.compiler.checks import ReportProblem, check, statements_of
-from holdfast.compiler.context import Environment, TypedQuery, Unit
+from holdfast.compiler.context import EVERYTHING, Environment, TypedQuery, Unit
 from holdfast.compiler.conversions import conversions_of
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, excerpt
 from holdfast.compiler.emit.assembler import resolved
@@ -79,10 +79,11 @@ from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
 from holdfast.compiler.shapes import shapes_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
-from holdfast.compiler.statements.aliases import captured_names, changes_in_place
+from holdfast.compiler.statements.aliases import changes_in_place
 from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import function_body
 from holdfast.compiler.statements.local_names import local_names
+from holdfast.compiler.statements.ownership import captured_by
 from holdfast.compiler.statements.statements import Statements
 from holdfast.compiler.steps.helpers import is_step
 from holdfast.compiler.types.annotations import from_annotation
@@ -303,10 +304,8 @@ def _compile(
 ) -> CompiledWorkflow:
     if isinstance(workflow, Dag):
         return compile_dag(workflow, in_plain_asl=in_plain_asl)
-    unit = Unit(source, workflow)
-    node = _definition(unit, workflow)
+    unit, node, block = _lowered(Unit(source, workflow), workflow)
     try:
-        block = () if node is None else _lower(unit, node, workflow)
         refused = {(found.file, found.line) for found in unit.diagnostics}
         lost_lines = unit.lost_lines | refused
         report = _reporter(unit)
@@ -324,6 +323,30 @@ def _compile(
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
+
+
+#: A pass finds the steps whose operands the passes before it have found. So the number of passes
+#: is the depth of such steps, which is seldom more than three.
+_PASSES_MAX: Final = 50
+
+
+def _lowered(
+    unit: Unit, workflow: Workflow[..., Any]
+) -> tuple[Unit, ast.FunctionDef | None, StatementBlock]:
+    """Lower the workflow in as many passes as it needs; see `library_calls`."""
+    for _ in range(_PASSES_MAX):
+        known = len(unit.library.steps)
+        node = _definition(unit, workflow)
+        try:
+            block = () if node is None else _lower(unit, node, workflow)
+        except RecursionError:
+            assert node is not None
+            raise _too_deep(unit, node) from None
+        if len(unit.library.steps) == known:
+            return unit, node, block
+        unit = unit.anew()
+    assert node is not None
+    raise _too_deep(unit, node)
 
 
 def _with_key(emitted: CompiledWorkflow, keyed: Keyed) -> CompiledWorkflow:
@@ -391,7 +414,7 @@ def _lower(unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any]) -> S
     names = local_names(node)
     scope = unit.scope(None, node, names)
     if changes_in_place(node):
-        unit.captured = captured_names(node, lambda part: is_step(unit, scope, part))
+        unit.captured = captured_by(node, lambda part: is_step(unit, scope, part))
     statements = Statements(unit, scope, Flow(Environment({})))
     for name in names:
         scope.name(name)
@@ -413,7 +436,7 @@ def _start(
             unit.refuse(argument, "HF006", message, f"{name}: str")
         type_: Type = types.parameters[argument.arg]
         query = FieldOf(FieldOf(Variable("states"), "input"), argument.arg)
-        variable = statements.hold(argument.arg, type_)
+        variable = statements.hold(argument.arg, type_, owned=EVERYTHING)
         values.append((variable, TypedQuery(query, type_)))
     origin = statements.origin(node, "start")
     start = (Assign(origin, tuple(values)),) if values else ()

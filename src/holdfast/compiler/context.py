@@ -54,7 +54,7 @@ import builtins
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -71,6 +71,9 @@ from holdfast.compiler.variable_names import VariableScopeNames
 
 NameEntry: TypeAlias = "Held | LocalFunction | UndoHandle"
 
+#: All levels of a value: no other name refers to any part of it.
+EVERYTHING: Final = 99
+
 
 class TypedQuery(NamedTuple):
     """A JSONata query, the type of its value, and the Python errors that it may raise."""
@@ -84,13 +87,14 @@ class Held(NamedTuple):
     """One variable: the query that reads its value, and whether every path to this point has
     assigned it.
 
-    `is_own`: no other name refers to the list or dict in it; see `aliases`.
+    `owned`: how many levels of the value no other name refers to. 1 is the list, dict or model
+    itself, 2 also each value in it, and so on; see `ownership`.
     """
 
     value: QueryTree
     type: Type
     is_definite: bool = True
-    is_own: bool = False
+    owned: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +107,52 @@ class LocalFunction:
     scope: VariableScopeNames
 
 
+class Chain(NamedTuple):
+    """`order.lines[0]` in an expression: the name, and each access, with None for a subscript.
+
+    `is_inner`: the expression keeps at most what is inside of this value, as `list(xs)` does.
+    `method`: the method that is called on it; that of an author's model may return its object.
+    """
+
+    name: str
+    accesses: tuple[str | None, ...] = ()
+    is_inner: bool = False
+    method: str = ""
+
+
+class Captured(NamedTuple):
+    """What branches and local functions may keep: whole values of `names`, and parts of others."""
+
+    names: frozenset[str]
+    chains: tuple[Chain, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Taking:
     """`xs.pop()` and the like: a change of `name` that gives a value; see `statements.mutators`."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryStep:
+    """The call of a step of Python's library that replaces an expression; see `library_calls`."""
+
+    call: ast.Call
+    task: Task[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySteps:
+    """What a pass learns of steps of the library, for the next pass.
+
+    `helpers`: the plain helpers whose bodies contain such steps, so that they are no expressions.
+    `rewritten`: the expressions that replace others with the same meaning.
+    """
+
+    steps: dict[ast.expr, LibraryStep] = field(default_factory=dict)
+    helpers: set[ast.FunctionDef] = field(default_factory=set)
+    rewritten: dict[ast.expr, ast.expr] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +195,16 @@ class Environment(NamedTuple):
             if path != name and not path.startswith(inside)
         }
 
-    def shared(self, names: Iterable[str]) -> Environment:
-        """Return the environment with the information that other names may also refer to the values
-        of `names`.
+    def shared(self, levels: Iterable[tuple[str, int]]) -> Environment:
+        """Return the environment with the information that no name owns more than these levels of
+        its value: other names may refer to the values below.
         """
-        own = {
-            name: entry._replace(is_own=False)
-            for name in names
-            if isinstance(entry := self.entries.get(name), Held) and entry.is_own
-        }
-        return Environment({**self.entries, **own}, self.facts) if own else self
+        changed: dict[str, NameEntry] = {}
+        for name, owned in levels:
+            entry = changed.get(name, self.entries.get(name))
+            if isinstance(entry, Held) and entry.owned > owned:
+                changed[name] = entry._replace(owned=owned)
+        return Environment({**self.entries, **changed}, self.facts) if changed else self
 
     def known(self, path: str) -> Type | None:
         """Return the type of the path: from a fact, or for a name from its entry; None when it has
@@ -185,7 +230,7 @@ def without_refused(environment: Environment | None, known: Environment) -> Envi
         if isinstance(entry, Held) and is_refused(entry.type):
             old = known.entries.get(name)
             if isinstance(old, Held):
-                entries[name] = Held(old.value, old.type, entry.is_definite, entry.is_own)
+                entries[name] = Held(old.value, old.type, entry.is_definite, entry.owned)
             else:
                 del entries[name]
     return Environment(entries, environment.facts)
@@ -259,8 +304,8 @@ def _readable(environment: Environment) -> dict[str, NameEntry]:
 def _join_entries(left: NameEntry | None, right: NameEntry | None) -> NameEntry | None:
     if isinstance(left, Held) and isinstance(right, Held):
         is_definite = left.is_definite and right.is_definite
-        is_own = left.is_own and right.is_own
-        return Held(left.value, bounded(join(left.type, right.type)), is_definite, is_own)
+        owned = min(left.owned, right.owned)
+        return Held(left.value, bounded(join(left.type, right.type)), is_definite, owned)
     only = left if right is None else right
     if isinstance(only, Held) and (left is None or right is None):
         return only._replace(is_definite=False) if only.is_definite else only
@@ -289,6 +334,8 @@ class Unit:
         #: For each change of an inner list, the assignment that replaces the change. None when
         #: another name may refer to the list, because the change is then refused.
         self.inner_changes: dict[ast.Expr, ast.Assign | None] = {}
+        #: For each `d.setdefault(key, []).append(v)`, the two statements that replace it.
+        self.defaults: dict[ast.Expr, list[ast.stmt]] = {}
         #: For each examined expression, whether it contains a durable call.
         self.with_durable: dict[ast.expr, bool] = {}
         #: For each ASL variable, the type of every value that is assigned to it.
@@ -296,16 +343,31 @@ class Unit:
         #: File and line of each step that is missing in the result, because the step or one of its
         #: arguments was refused.
         self.lost_lines: set[tuple[str, int]] = set()
+        #: The expressions that steps of Python's library compute; see `library_calls`.
+        self.library = LibrarySteps()
         self._scopes: dict[ast.AST, VariableScopeNames] = {}
         #: For each scope, the function whose body it belongs to.
         self.functions: dict[VariableScopeNames, ast.FunctionDef] = {}
         #: For each call, the helper that it calls, or None when it calls no helper.
         self.helpers: dict[ast.Call, Helper | None] = {}
+        #: The methods and properties whose bodies are being lowered, to notice recursion.
+        self.methods_open: list[ast.FunctionDef] = []
+        #: For each property that is read, the call that stands for it.
+        self.property_calls: dict[ast.Attribute, ast.Call] = {}
         #: Calls of helpers that return a list or dict to which no other name refers.
         self.fresh_calls: set[ast.Call] = set()
-        #: The names whose values a branch may keep; None when the workflow changes no list or dict
-        #: in place. See `aliases`.
-        self.captured: frozenset[str] | None = None
+        #: What branches and local functions may keep of the names around them; None when the
+        #: workflow changes no value in place. See `aliases`.
+        self.captured: Captured | None = None
+
+    def anew(self) -> Unit:
+        """Return a unit for another pass over the workflow. Nodes that this pass has made are used
+        again, because `library` names some of them.
+        """
+        other = Unit(self.source, self.workflow)
+        other.library, other.copies, other.made = self.library, self.copies, self.made
+        other.defaults, other.property_calls = self.defaults, self.property_calls
+        return other
 
     @cached_property
     def world(self) -> ErrorClasses:
@@ -341,6 +403,10 @@ class Unit:
             if isinstance(key, ast.FunctionDef):
                 self.functions[scope] = key
         return self._scopes[key]
+
+    def rewritten(self, node: ast.expr, other: ast.expr) -> ast.expr:
+        """Return the expression that replaces `node`: `other`, or the one of an earlier pass."""
+        return self.library.rewritten.setdefault(node, other)
 
     def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
         """Add a refusal. A help text that ends with "a @pure function" is extended with the code of
@@ -418,6 +484,8 @@ class Helper:
     #: True when the body only computes and always ends, because it has no durable call, no `raise`
     #: and no `while`.
     is_quiet: bool
+    #: The object whose method this is; None for a function.
+    bound: ast.expr | None = None
 
     @property
     def name(self) -> str:
@@ -427,11 +495,20 @@ class Helper:
 REFUSED_EXPRESSION: Final = TypedQuery(RefusedQuery(), REFUSED)
 
 
+#: The place of an operand that Python evaluates sometimes. A step in it makes the whole expression
+#: an `if` before the statement (`steps/hoisting.py`).
+CONDITION: Final = "a condition"
+
+
 class Lowering(Protocol):
     """The methods of `expressions.Expressions` that the rules for calls and operators use."""
 
     @property
     def unit(self) -> Unit: ...
+    @property
+    def place(self) -> str: ...
+    @property
+    def hoisted(self) -> Mapping[ast.AST, TypedQuery]: ...
     def lower(self, node: ast.expr, /) -> TypedQuery: ...
     def gone_through(self, node: ast.expr, /) -> TypedQuery: ...
     def truth(self, node: ast.expr, /) -> TypedQuery: ...

@@ -14,7 +14,7 @@ from holdfast.errors import WorkflowError
 #: Every code of the compiler with its meaning. docs/reference/errors.md has an example of each.
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "HF000": "augmented assignment to something other than a name",
+        "HF000": "augmented assignment to something other than a name or a part of one",
         "HF001": "a statement that the language does not have",
         "HF002": "an expression that has no exact JSONata form",
         "HF003": "a value from outside that is not a JSON constant",
@@ -28,7 +28,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF012": "a durable step where it might not run, or might run more than once",
         "HF013": "an expression that may fail before a durable step of the same line",
         "HF014": "a loop that can never end",
-        "HF020": "assignment into a value",
+        "HF020": "assignment into a value that does not change",
         "HF021": "assignment from a branch to a variable outside it",
         "HF022": "a variable that may have no value yet",
         "HF023": "a list that is changed while something else refers to it",

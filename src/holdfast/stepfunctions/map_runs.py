@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.runtime.effects import Effect, JsonResult, Query
+from holdfast.limits import CHILDREN_AT_ONCE_MAX
+from holdfast.runtime import inbox
+from holdfast.runtime.commands.control import request_control
+from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.histories import records_of
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import MapRunArn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
@@ -47,6 +51,7 @@ class MapRunProgress:
     arn: str
     frame: str
     event: int  # the id of the event that began the map run
+    entry: int
     started_ms: int
     concurrency: int
     tolerated_count: int
@@ -55,6 +60,37 @@ class MapRunProgress:
     ended: dict[int, str] = field(default_factory=dict)
     status: str = "RUNNING"
     stopped_ms: int | None = None
+    redrives: int = 0
+    redriven_ms: int | None = None
+    begun: int = 0  # the children that ran before the last redrive are below this number
+
+    def redrive(self, at_ms: int) -> None:
+        """Go on with the children that have not succeeded."""
+        self.begun = self.opened
+        self.ended = {lane: end for lane, end in self.ended.items() if end == "SUCCEEDED"}
+        self.redrives += 1
+        self.redriven_ms = at_ms
+        self.status, self.stopped_ms = "RUNNING", None
+
+    @property
+    def unended(self) -> list[int]:
+        """Return the children without an end, in the order in which they run: those that had begun
+        before the last redrive come first.
+        """
+        return [lane for lane in range(len(self.items)) if lane not in self.ended]
+
+    @property
+    def opened(self) -> int:
+        """Return how many children have begun: each child that has ended made room for one."""
+        at_once = min(self.concurrency or CHILDREN_AT_ONCE_MAX, CHILDREN_AT_ONCE_MAX)
+        running = self.unended[:at_once]
+        return max([self.begun, *(lane + 1 for lane in (*running, *self.ended))])
+
+    def update(self, bounds: Mapping[str, Any]) -> None:
+        """Set the bounds that a request has changed."""
+        self.concurrency = bounds.get("concurrency", self.concurrency)
+        self.tolerated_count = bounds.get("count", self.tolerated_count)
+        self.tolerated_percentage = float(bounds.get("percentage", self.tolerated_percentage))
 
 
 def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
@@ -88,8 +124,14 @@ def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> 
     never started are pending.
     """
     parent, run = yield from require_map_run(service, request["mapRunArn"])
+    if run.status == "RUNNING":
+        yield from _note_requests(service, parent, run)
     execution_arn = yield from _execution_arn(service, parent)
+    redriven: dict[str, Any] = {}
+    if run.redrives:
+        redriven = {"redriveCount": run.redrives, "redriveDate": run.redriven_ms}
     shown: dict[str, Any] = {
+        **redriven,
         "mapRunArn": run.arn,
         "executionArn": execution_arn,
         "status": run.status,
@@ -105,33 +147,74 @@ def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> 
 
 def _counts(run: MapRunProgress, weights: Iterable[int]) -> dict[str, int]:
     counts: Counter[str] = Counter()
+    open_as = _open_children(run)
     for lane, weight in enumerate(weights):
         status = run.ended.get(lane)
-        counts[_COUNTED[status] if status is not None else _open_as(run, lane)] += weight
+        counts[_COUNTED[status] if status is not None else open_as[lane]] += weight
         counts["total"] += weight
     written = counts["succeeded"] if run.status == "SUCCEEDED" else 0
-    names = (*_COUNTED.values(), "pending", "running", "total")
+    names = [*_COUNTED.values(), "pending", "running", "total"]
+    if run.redrives:
+        names.append("pendingRedrive")
     return {**{name: counts[name] for name in names}, "resultsWritten": written}
 
 
-def _open_as(run: MapRunProgress, lane: int) -> str:
-    """Return the status of a child without an end. Children start in order, as many at once as are
-    allowed.
+def _open_children(run: MapRunProgress) -> dict[int, str]:
+    """Return the counter of each child without an end. As many run at once as are allowed.
+
+    When the run has ended, a child that ran was stopped (AWS docs, MapRunExecutionCounts).
     """
-    if run.status != "RUNNING":
-        return "aborted" if run.status == "ABORTED" else "pending"
-    opened = len(run.ended) + (run.concurrency or len(run.items))
-    return "running" if lane < opened else "pending"
+    at_once = min(run.concurrency or CHILDREN_AT_ONCE_MAX, CHILDREN_AT_ONCE_MAX)
+    running = set(run.unended[:at_once])
+    ran = "running" if run.status == "RUNNING" else "aborted"
+    return {
+        lane: ran if lane in running else "pendingRedrive" if lane < run.begun else "pending"
+        for lane in run.unended
+    }
 
 
-def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Refuse a change of the bounds: they were decided when the run began, and are in its log."""
-    if not {"maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"} & set(request):
+#: The members of the request that are bounds, and the names of the bounds in the log.
+_BOUNDS: Final[Mapping[str, str]] = {
+    "maxConcurrency": "concurrency",
+    "toleratedFailureCount": "count",
+    "toleratedFailurePercentage": "percentage",
+}
+
+
+def update_map_run(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+    """Store a change of the bounds of a running map run. Its parent applies the change.
+
+    A higher concurrency starts children at once; a lower one stops none. If more items have failed
+    than are now tolerated, the run fails.
+    """
+    parse_map_run_arn(request["mapRunArn"])
+    wanted = {bound: request[name] for name, bound in _BOUNDS.items() if name in request}
+    if not wanted:
         raise validation("At least one of the parameters to be updated must be specified")
-    run = (yield from require_map_run(service, request["mapRunArn"]))[1]
+    parent, run = yield from require_map_run(service, request["mapRunArn"])
     if run.status != "RUNNING":
         raise validation(f"Map Run is {run.status} and cannot be updated")
-    raise validation("The bounds of a Map Run cannot be changed while it runs")
+    log = Log(service.tenant, parent, "api", "")
+    yield from log.load()
+    now_ms = yield Clock()
+    fields: Item = {"kind": inbox.BOUNDS, "entry": run.entry, "bounds": json_text(wanted)}
+    yield from request_control(service.tenant, parent, log.state, (now_ms, chance), fields)
+    return {}
+
+
+def _note_requests(
+    service: Service, parent: str, run: MapRunProgress
+) -> Generator[Effect, Any, None]:
+    """Apply the stored changes of the bounds, some of which the parent may not have applied yet.
+
+    A change that was applied is applied again, which leaves the last one of each bound in force.
+    """
+    items: Iterable[Item] = yield Query(
+        tables.MAIL, keys.inbox(service.tenant, parent), begins_with=keys.CONTROL_PREFIX
+    )
+    for item in items:
+        if item.get("kind") == inbox.BOUNDS and int(item["entry"]) == run.entry:
+            run.update(inbox.bounds_in(item))
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -175,6 +258,10 @@ def _runs_in(events: Iterable[Event]) -> list[MapRunProgress]:
         if event.type == "MapRunStarted":
             open_runs[frame] = _started(event, frame)
             found.append(open_runs[frame])
+        elif event.type == "MapRunRedriven":
+            arn = event.details["mapRunArn"]
+            open_runs[frame] = next(run for run in found if run.arn == arn)
+            open_runs[frame].redrive(event.at_ms)
         elif event.type in TERMINAL_EVENTS:
             for run in open_runs.values():
                 _end(run, "ABORTED", event.at_ms)
@@ -192,6 +279,7 @@ def _started(event: Event, frame: str) -> MapRunProgress:
         arn=str(event.details["mapRunArn"]),
         frame=frame,
         event=event.id,
+        entry=int(own["entry"]),
         started_ms=event.at_ms,
         concurrency=own.get("concurrency") or 0,
         tolerated_count=own.get("count") or 0,
@@ -205,6 +293,8 @@ def _note(run: MapRunProgress, event: Event) -> None:
             run.items = tuple(event.holdfast["items"])
         case "ChildEnded":
             run.ended[event.holdfast["lane"]] = event.holdfast["result"]["status"]
+        case "MapRunUpdated":
+            run.update(event.holdfast)
         case ending if ending in _ENDS:
             _end(run, _ENDS[ending], event.at_ms)
         case _:

@@ -8,8 +8,6 @@ from tests.golden.shop import Line, Order
 
 @workflow
 def flow(order: Order, rows: list[list[int]], given: list[int]) -> list[str]:
-    given = list(given)
-    given.append(1)
     names: list[str] = []
     same = names
     names = list(names)

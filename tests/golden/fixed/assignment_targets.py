@@ -6,11 +6,6 @@ from holdfast import (pure, task, workflow)
 from tests.golden.shop import Line, Order, Payment, charge, notify
 
 
-@pure
-def renamed(lines: list[Line], sku: str) -> list[Line]:
-    return [lines[0].model_copy(update={"sku": sku}), *lines[1:]]
-
-
 @task
 def charge_twice(order_id: str, cents: int) -> tuple[Payment, Payment]: ...
 
@@ -18,7 +13,6 @@ def charge_twice(order_id: str, cents: int) -> tuple[Payment, Payment]: ...
 @workflow
 def flow(order: Order, d: dict[str, int]) -> None:
     order = order.model_copy(update={"coupon": "FREE"})
-    lines = renamed(order.lines, "x")
     a = 1, "FREE"
     a, b, c = 1, 2, 3
     both = charge(order.id, 5)

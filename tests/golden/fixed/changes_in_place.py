@@ -19,14 +19,10 @@ def sets(order: Order, names: list[str], known: set[str], n: int) -> int:
     a = set(names)
     for name in sorted(known):
         visit(name)
-    known = set(known)
-    known.add("x")
     seen: set[str] = set()
     seen.update(names)
     parts = (seen | known) - (seen & known)
     same = seen == set(names)
-    one = sorted(seen)[0]
-    seen.remove(one)
     seen.discard(names[0])
     b = names in [names, sorted(seen)]
     return len(seen)
@@ -51,10 +47,6 @@ def lists(order: Order, names: list[str], prices: dict[str, int], n: int) -> int
     costs.pop(str(n))
     costs.setdefault(str(n), 0)
     del costs[str(n)]
-    own = list(order.lines)
-    own.sort(key=lambda line: line.sku)
-    names = list(names)
-    names.sort()
     return len(rest)
 
 

@@ -2,6 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 from holdfast import workflow
@@ -18,14 +19,13 @@ def flow(order: Order, names: list[str], n: int) -> int:
     mine: list[int] = []
     groups: dict[str, list[int]] = {"a": mine}
     seen: list[str] = []
-    groups["a"] = [*groups["a"], n]
-    groups["a"] = [*groups["a"], *[n]]
+    groups = copy.deepcopy(groups)
+    groups["a"].append(n)
+    groups["a"].extend([n])
     for name in names:
         seen.append(name)
     other = "x"
     seen = [one for one in seen if one != other]
-    names = list(names)
-    names.insert(0, "x")
     text = f"{order.id} of {n}"
     value = n
     more = f"{value}"

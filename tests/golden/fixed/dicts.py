@@ -49,7 +49,6 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
     g = merged(d, names)
     h = {n: 1 for n in names if n in d}
     i = {str(len(name)): name for name in names}
-    l = names[-1], names[:-1]
     names = list(names)
     names.sort()
     o = [*order.lines]
@@ -64,5 +63,4 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
     v = list(row) + [1]
     x = list(row).copy()
     w = [*row] == [1]
-    row = list(row)
-    row.append(1)
+    row = [*row, 1]

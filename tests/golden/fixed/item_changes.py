@@ -8,25 +8,19 @@ from tests.golden.shop import Order, charge, is_valid
 
 @workflow
 def flow(order: Order, text: str, missing: list[int]) -> None:
-    items = list(order.lines)
-    items[0] = order.lines[1]
     xs = [1, 2]
     xs[0] = 1
-    more = [3]
-    xs = xs[:1] + more + xs[2:]
     x = charge(order.id, 1)
     counts: dict[str, int] = {}
     counts[x.id] = 4
     d = {"a": {"b": 1}}
-    d["a"] = {**d["a"], "b": 2}
     d[str(1)] = {}
     word = "x" + text[1:]
-    rows = [[1]]
+    row = [1]
+    rows = [row]
     rows[0] = rows[0] + [2]
     xs = xs * 2
     xs.append(5)
     xs.append(len(text))
     missing = list(missing)
     missing[0] = 1
-    y = is_valid(order)
-    xs[0] += int(y)

@@ -27,6 +27,8 @@ class Called(Protocol):
     def sees(self) -> VariableScopeNames: ...
     @property
     def is_local(self) -> bool: ...
+    @property
+    def bound(self) -> ast.expr | None: ...
 
 
 class Given(NamedTuple):
@@ -50,7 +52,7 @@ def given_arguments(expressions: Expressions, call: ast.Call, called: Called) ->
         help_ = f"def {node.name}({taking or 'names: list[str]'}): …"
         unit.refuse(call, "HF007", message, help_)
         return None
-    pairs = _pairs(call, node)
+    pairs = _pairs(_bound(call, called.bound), node)
     if pairs is None:
         example = f"{node.name}({', '.join(arg.arg for arg in parameters_of(node))})"
         unit.refuse(call, "HF008", f"this call does not fit `def {example}`", example)
@@ -62,6 +64,11 @@ def given_arguments(expressions: Expressions, call: ast.Call, called: Called) ->
             value = _default(expressions, call, called, parameter.arg)
             given.append(Given(parameter, None, value))
     return None if any(is_refused(one.value.type) for one in given) else given
+
+
+def _bound(call: ast.Call, receiver: ast.expr | None) -> ast.Call:
+    """Return the call of a method with its object as the first argument."""
+    return call if receiver is None else ast.Call(call.func, [receiver, *call.args], call.keywords)
 
 
 def _pairs(call: ast.Call, node: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr]] | None:

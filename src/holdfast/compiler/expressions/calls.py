@@ -16,10 +16,11 @@ from holdfast.compiler.context import NOTHING, TypedQuery, UndoHandle
 from holdfast.compiler.expressions.comprehensions import COMPREHENSION
 from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.functions import call_function, refuse_call
-from holdfast.compiler.expressions.inlining import lower_helper
+from holdfast.compiler.expressions.inlining import lower_helper, lower_method
 from holdfast.compiler.expressions.methods import call_method
-from holdfast.compiler.expressions.named_tuples import construct_named_tuple
+from holdfast.compiler.expressions.named_tuples import construct_named_tuple, replace_parts
 from holdfast.compiler.expressions.typed_dicts import construct_typed_dict
+from holdfast.compiler.steps.class_helpers import method_of
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.steps.helpers import find_helper, find_tools
 from holdfast.compiler.types.annotations import (
@@ -29,7 +30,7 @@ from holdfast.compiler.types.annotations import (
     is_typed_dict,
 )
 from holdfast.compiler.types.failures import is_own_name
-from holdfast.compiler.types.types import ErrorOf, TypedDictOf
+from holdfast.compiler.types.types import ErrorOf, TupleOf, TypedDictOf
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -48,7 +49,7 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
             return lower_helper(expressions, node, helper)
         return _misplaced_helper(expressions, node)
     if isinstance(function, ast.Attribute) and not expressions.is_outside(function):
-        return call_method(expressions, node, function)
+        return _method(expressions, node, function)
     if isinstance(function, ast.Name) and expressions.scope.is_local(function.id):
         return _local(expressions, node, function.id)
     if isinstance(function, ast.Attribute) and isinstance(
@@ -60,7 +61,7 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     found = expressions.unit.outside(function) if expressions.is_outside(function) else NOTHING
     if found is NOTHING:
         if isinstance(function, ast.Attribute):
-            return call_method(expressions, node, function)
+            return _method(expressions, node, function)
         return _unknown_function(expressions, node)
     if is_model(found):
         return construct(expressions, node, found)
@@ -70,6 +71,20 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return construct_typed_dict(expressions, node, type_)
     known = call_function(expressions, node, found)
     return _ordinary(expressions, node, found) if known is None else known
+
+
+def _method(expressions: Expressions, node: ast.Call, function: ast.Attribute) -> TypedQuery:
+    """Lower a method: of the author's own model, or one of the table."""
+    with expressions.unit.trial():
+        owner = expressions.lower(function.value)
+    helper = method_of(expressions.unit, owner.type, node)
+    if isinstance(owner.type, TupleOf) and function.attr == "_replace":
+        return replace_parts(expressions, node, expressions.lower(function.value))
+    if helper is None:
+        return call_method(expressions, node, function)
+    if not helper.is_expression:
+        return _misplaced_helper(expressions, node)
+    return lower_method(expressions, node, helper)
 
 
 def _unknown_function(expressions: Expressions, node: ast.Call) -> TypedQuery:

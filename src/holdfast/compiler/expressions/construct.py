@@ -73,6 +73,8 @@ def copy_with(lowering: Lowering, node: ast.Call, value: TypedQuery, type_: Mode
     match node:
         case ast.Call(args=[], keywords=[]):
             return value
+        case ast.Call(args=[], keywords=[ast.keyword(arg="deep", value=ast.Constant())]):
+            return value
         case ast.Call(args=[], keywords=[ast.keyword(arg="update", value=ast.Dict() as update)]):
             pass
         case _:
@@ -106,6 +108,15 @@ def _checked(lowering: Lowering, node: ast.expr, place: str, model: Any, name: s
     if not is_refused(value.type):
         _check(lowering, node, place, fields_of(model)[name], value)
     return value
+
+
+def checked_field(
+    lowering: Lowering, node: ast.expr, name: str, model: Any, value: TypedQuery
+) -> TypedQuery:
+    """Return the value in the form that the field stores, refused when it does not fit."""
+    value, problems = _given(value), len(lowering.unit.diagnostics)
+    _check(lowering, node, f"{model.__name__}.{name}", fields_of(model)[name], value)
+    return REFUSED_EXPRESSION if len(lowering.unit.diagnostics) > problems else value
 
 
 def _given(value: TypedQuery) -> TypedQuery:

@@ -17,6 +17,7 @@ from holdfast.compiler.context import (
     REFUSED_EXPRESSION,
     Environment,
     Held,
+    Helper,
     TypedQuery,
     Unit,
     path_of,
@@ -37,6 +38,7 @@ from holdfast.compiler.expressions.comprehensions import (
 from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower_tuple
 from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
 from holdfast.compiler.expressions.formats import lower_percent
+from holdfast.compiler.expressions.inlining import lower_method
 from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.methods import call_method
@@ -53,6 +55,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
+from holdfast.compiler.steps.class_helpers import property_of
 from holdfast.compiler.types.annotations import of_constant
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
@@ -280,6 +283,8 @@ class Expressions:
             case ModelOf(model) if node.attr in fields_of(model):
                 type_ = narrowed or fields_of(model)[node.attr].type
                 return TypedQuery(FieldOf(base.query, node.attr), type_, base.fails)
+            case ModelOf() if helper := property_of(self.unit, base.type, node):
+                return self._property(node, helper)
             case ModelOf(model):
                 return self.unit.refused(
                     node,
@@ -317,6 +322,15 @@ class Expressions:
                     f"{describe(type_)} has no field `{node.attr}` in a workflow",
                     help_for_field(self.unit.text(node.value), type_, node.attr),
                 )
+
+    def _property(self, node: ast.Attribute, helper: Helper) -> TypedQuery:
+        call = ast.copy_location(ast.Call(node, [], []), node)
+        call = self.unit.property_calls.setdefault(node, call)
+        if helper.is_expression:
+            return lower_method(self, call, helper)
+        message = f"`{helper.name}` has more in it than names, `if` and `return`"
+        help_ = f"make it a method, and call it: `{self.unit.text(node)}()`"
+        return self.unit.refused(node, "HF012", message, help_)
 
     def unsupported(self, node: ast.expr) -> TypedQuery:
         if isinstance(node, ast.Starred):

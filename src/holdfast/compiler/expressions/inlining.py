@@ -36,6 +36,7 @@ from holdfast.compiler.expressions.declared import (
 )
 from holdfast.compiler.expressions.query import NULL, Block, Conditional, Variable
 from holdfast.compiler.statements.local_names import local_names
+from holdfast.compiler.steps.class_helpers import entered
 from holdfast.compiler.steps.helpers import returns
 from holdfast.compiler.types.types import NONE, Type, is_refused, join
 
@@ -53,32 +54,60 @@ def lower_helper(expressions: Expressions, call: ast.Call, helper: Helper) -> Ty
             message = f"`{helper.name}` may not be defined here"
             help_ = f"put `def {helper.name}` before every line that calls it"
             return unit.refused(call, "HF022", message, help_)
+    opened = with_parameters(expressions, call, helper, environment)
+    if opened is None:
+        return REFUSED_EXPRESSION
+    inner, blocks = opened
+    before, steps_before = len(unit.diagnostics), len(unit.library.steps)
+    node = unit.copies[call]
+    body = _Body(inner, returned_type(helper.unit, node)).lower(node.body)
+    if len(unit.library.steps) > steps_before:
+        unit.library.helpers.add(helper.node)
+    if len(unit.diagnostics) > before and not helper.is_local:
+        refuse_body(unit, call, helper.name)
+    return body if is_refused(body.type) else held_in(blocks, body)
+
+
+Blocks = list[tuple[str, TypedQuery]]
+
+
+def with_parameters(
+    expressions: Expressions, call: ast.Call, helper: Helper, environment: Environment
+) -> tuple[Expressions, Blocks] | None:
+    """Return the expressions of a helper's body, and the variables for its arguments; None when an
+    argument was refused.
+    """
+    unit = expressions.unit
     given = given_arguments(expressions, call, helper)
     if given is None:
-        return REFUSED_EXPRESSION
+        return None
     if call not in unit.copies:
         unit.copies[call] = copy.deepcopy(helper.node)
     node = unit.copies[call]
     scope = unit.scope(expressions.scope, node, local_names(node), sees=helper.sees)
     for name in scope.local_names:
         environment = environment.without(name)
-    blocks: list[tuple[str, TypedQuery]] = []
+    blocks: Blocks = []
     for parameter, argument, value in given:
         type_ = parameter_type(helper.unit, unit, parameter, argument or call, value)
         if is_refused(type_):
-            return REFUSED_EXPRESSION
+            return None
         query = value.query
         if not is_name(query):
             variable = scope.name(parameter.arg)
             blocks.append((variable, value))
             query = Variable(variable)
         environment = environment.with_entry(parameter.arg, Held(query, type_))
-    before = len(unit.diagnostics)
-    inner = expressions.of_helper(helper.unit, scope, environment)
-    body = _Body(inner, returned_type(helper.unit, node)).lower(node.body)
-    if len(unit.diagnostics) > before and not helper.is_local:
-        refuse_body(unit, call, helper.name)
-    return body if is_refused(body.type) else _held(blocks, body)
+    return expressions.of_helper(helper.unit, scope, environment), blocks
+
+
+def lower_method(expressions: Expressions, call: ast.Call, helper: Helper) -> TypedQuery:
+    """Return the expression for a method of a model, or for a property."""
+    with entered(expressions.unit, helper) as is_new:
+        if is_new:
+            return lower_helper(expressions, call, helper)
+    message = f"`{helper.name}` calls itself: its body would have no end"
+    return expressions.unit.refused(call, "HF007", message, "use a loop")
 
 
 def refuse_body(unit: Unit, call: ast.Call, name: str) -> None:
@@ -91,7 +120,7 @@ def refuse_body(unit: Unit, call: ast.Call, name: str) -> None:
     )
 
 
-def _held(blocks: Sequence[tuple[str, TypedQuery]], body: TypedQuery) -> TypedQuery:
+def held_in(blocks: Sequence[tuple[str, TypedQuery]], body: TypedQuery) -> TypedQuery:
     query, fails = body.query, fails_of(body, *(value for _, value in blocks))
     for variable, value in reversed(blocks):
         query = Block(variable, value.query, query)
@@ -142,7 +171,7 @@ class _Body:
         body = _Body(inner, self.declared).lower(rest)
         if is_refused(value.type) or is_refused(body.type):
             return REFUSED_EXPRESSION
-        return _held([(variable, value)], body)
+        return held_in([(variable, value)], body)
 
     def _chosen(self, node: ast.If, rest: Sequence[ast.stmt]) -> TypedQuery:
         """Lower an `if`. The statements after it belong to the arm that does not return."""

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
 from holdfast.compiler.expressions.declared import declared_type
 from holdfast.compiler.expressions.outside import from_outside
-from holdfast.compiler.expressions.query import ArrayOf, item_of
+from holdfast.compiler.expressions.query import ArrayOf, Constant, ItemOf, item_of
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.types import TupleOf, is_refused, may_be_list
 
@@ -41,3 +41,25 @@ def construct_named_tuple(lowering: Lowering, node: ast.Call, cls: Any) -> Typed
         item_of(value.query) if may_be_list(value.type) else value.query for value in values
     )
     return TypedQuery(ArrayOf(items), type_, fails_of(*values))
+
+
+def replace_parts(lowering: Lowering, node: ast.Call, value: TypedQuery) -> TypedQuery:
+    """Lower `point._replace(x=3)`."""
+    assert isinstance(value.type, TupleOf)
+    names = value.type.names
+    given = {str(word.arg): word.value for word in node.keywords}
+    if node.args or not given.keys() <= set(names):
+        text = lowering.unit.text(node.func)
+        message = "a NamedTuple is copied with new values for some of its fields"
+        help_ = f"{text}({', '.join(f'{name}=…' for name in names)})"
+        return lowering.unit.refused(node, "HF008", message, help_)
+    parts: list[TypedQuery] = []
+    for place, (name, wanted) in enumerate(zip(names, value.type.elements, strict=True)):
+        part = TypedQuery(ItemOf(value.query, Constant(place)), wanted, value.fails)
+        if name in given:
+            part = lowering.lower(given[name])
+            if is_refused(declared_type(lowering.unit, given[name], part.type, wanted)):
+                return REFUSED_EXPRESSION
+        parts.append(part)
+    items = (item_of(one.query) if may_be_list(one.type) else one.query for one in parts)
+    return TypedQuery(ArrayOf(tuple(items)), value.type, fails_of(*parts))

@@ -40,7 +40,7 @@ _HARMLESS_METHODS: Final = frozenset(
 )
 _KEEPING_FUNCTIONS: Final = frozenset({"max", "min"})
 _FRESH_METHODS: Final = frozenset(
-    {"copy", "items", "keys", "split", "splitlines", "values"}
+    {"copy", "deepcopy", "items", "keys", "model_copy", "split", "splitlines", "values"}
     | {"difference", "intersection", "union"}
 )
 
@@ -58,19 +58,25 @@ def changes_in_place(function: ast.AST) -> bool:
 def is_change(node: ast.AST) -> bool:
     """Return True for a statement or a call that changes a list, dict or set, or may change one."""
     match node:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(), attr=method))):
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(
+                    value=ast.Name() | ast.Attribute() | ast.Subscript(), attr=method
+                )
+            )
+        ):
             return method in CHANGES or method in TAKES
-        case ast.Call(func=ast.Attribute(value=ast.Name(), attr=method)):
+        case ast.Call(func=ast.Attribute(attr=method)):
             return method in TAKES
         case ast.AugAssign() | ast.Delete():
             return True
-        case ast.Expr(
-            value=ast.Call(func=ast.Attribute(value=ast.Call() | ast.Subscript(), attr=method))
-        ):
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Call(), attr=method))):
             # `inner_lists.py` handles these changes.
             return method in _INNER_CHANGES
         case ast.Assign(targets=targets):
-            return any(isinstance(target, ast.Subscript) for target in targets)
+            return any(isinstance(target, ast.Subscript | ast.Attribute) for target in targets)
+        case ast.AnnAssign(target=ast.Subscript() | ast.Attribute()):
+            return True
         case _:
             return False
 
@@ -211,6 +217,8 @@ def walked_names(node: ast.expr) -> Iterator[str]:
     match node:
         case ast.Name(id=name):
             yield name
+        case ast.Attribute() | ast.Subscript():
+            yield path_text(node)
         case ast.Call(func=ast.Name(id="enumerate" | "zip" | "reversed"), args=arguments):
             for argument in arguments:
                 yield from walked_names(argument)
@@ -222,3 +230,16 @@ def walked_names(node: ast.expr) -> Iterator[str]:
         case ast.BoolOp(values=parts):
             for part in parts:
                 yield from walked_names(part)
+
+
+def path_text(node: ast.expr) -> str:
+    """Return the text of a path, the same for all subscripts, because two of them may mean the same
+    item.
+    """
+    match node:
+        case ast.Attribute(value=base, attr=name):
+            return f"{path_text(base)}.{name}"
+        case ast.Subscript(value=base):
+            return f"{path_text(base)}[…]"
+        case _:
+            return ast.unparse(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import Held, Unit
@@ -15,9 +16,25 @@ from holdfast.compiler.statements.changes import (
     lower_item_assignment,
     lower_item_change,
 )
+from holdfast.compiler.statements.deletes import lower_slice_assignment
 from holdfast.compiler.statements.mutators import lower_merge
+from holdfast.compiler.statements.ownership import chain_of, may_change
+from holdfast.compiler.statements.parts import (
+    change_part,
+    change_part_by,
+    local_chain,
+    lower_field_assignment,
+)
 from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
-from holdfast.compiler.types.types import REFUSED, ListOf, Type, TypedDictOf, is_refused
+from holdfast.compiler.types.types import (
+    REFUSED,
+    DictOf,
+    ListOf,
+    SetOf,
+    Type,
+    TypedDictOf,
+    is_refused,
+)
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -65,13 +82,78 @@ def _assign(
         case ast.Name(id=name):
             _assign_name(statements, node, name, value, declared)
         case ast.Subscript(value=ast.Name(id=name)) if statements.scope.is_local(name):
-            lower_item_assignment(statements, node, target, name, value)
+            _assign_item(statements, node, target, name, value)
+        case ast.Subscript(value=path) if local_chain(statements, path):
+            _assign_in_part(statements, node, target, value)
+        case ast.Attribute() if local_chain(statements, target):
+            lower_field_assignment(statements, node, target, value)
         case ast.Tuple() | ast.List():
             lower_unpacking(statements, node, target, value)
         case _:
             # The target is refused. Lower the right side all the same, so that its own refusals are
             # reported in the same run.
             give(statements, node, target, statements.value(value))
+
+
+def _assign_item(
+    statements: Statements, node: ast.stmt, target: ast.Subscript, name: str, value: ast.expr
+) -> None:
+    if isinstance(target.slice, ast.Slice):
+        lower_slice_assignment(statements, node, target, name, value)
+    else:
+        lower_item_assignment(statements, node, target, name, value)
+
+
+def _assign_in_part(
+    statements: Statements, node: ast.stmt, target: ast.Subscript, value: ast.expr
+) -> None:
+    """Lower `state.items[key] = value`."""
+
+    def change(part: ast.Name, values: list[ast.expr]) -> None:
+        item = ast.copy_location(ast.Subscript(part, target.slice, ast.Store()), target)
+        _assign_item(statements, node, item, part.id, values[0])
+
+    change_part_by(statements, node, target.value, [value], change)
+
+
+def _change_field(statements: Statements, node: ast.AugAssign, target: ast.Attribute) -> None:
+    """Lower `state.count += 1` and `state.found += [name]`."""
+    with statements.unit.trial():
+        read = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
+        current = statements.expressions.lower(read)
+    if may_change(current.type):
+        _change_part(statements, node, target, lambda part: part)
+        return
+    whole = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+    lower_field_assignment(statements, node, target, whole)
+
+
+def _is_container(statements: Statements, item: ast.Subscript) -> bool:
+    """Return True for an inner list, dict or set that `+=` or `|=` changes in place, if no other
+    name refers to it.
+    """
+    chain, entry = chain_of(item), None
+    with statements.unit.trial():
+        type_ = statements.expressions.lower(
+            ast.copy_location(ast.Subscript(item.value, item.slice, ast.Load()), item)
+        ).type
+    if chain is not None:
+        entry = statements.entry(chain.name)
+    is_own = isinstance(entry, Held) and entry.owned > 1
+    return is_own and isinstance(type_, ListOf | SetOf | DictOf)
+
+
+def _change_part(
+    statements: Statements,
+    node: ast.AugAssign,
+    path: ast.expr,
+    target_of: Callable[[ast.Name], ast.Name | ast.Subscript],
+) -> None:
+    def change(part: ast.Name) -> None:
+        changed = ast.AugAssign(target_of(part), node.op, node.value)
+        lower_augmented_assignment(statements, ast.copy_location(changed, node))
+
+    change_part(statements, node, path, change)
 
 
 def _assign_name(
@@ -91,14 +173,28 @@ def _assign_name(
             variable = statements.scope.name(name)
             statements.emit(Assign(statements.origin(node), ((variable, expression),)))
     type_ = declared_type(statements.unit, value, type_, declared)
-    statements.hold(name, type_, is_own=statements.is_fresh(value))
+    statements.hold(name, type_, owned=statements.owned(value, type_))
 
 
 def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> None:
     unit = statements.unit
     match node.target:
         case ast.Subscript(value=ast.Name(id=name)) as item if statements.scope.is_local(name):
-            lower_item_change(statements, node, item, name)
+            if _is_container(statements, item):
+                _change_part(statements, node, item, lambda part: part)
+            else:
+                lower_item_change(statements, node, item, name)
+            return
+        case ast.Subscript(value=path, slice=key) as item if local_chain(statements, path):
+            _change_part(
+                statements,
+                node,
+                path,
+                lambda part: ast.copy_location(ast.Subscript(part, key, ast.Store()), item),
+            )
+            return
+        case ast.Attribute() as field if local_chain(statements, field):
+            _change_field(statements, node, field)
             return
     if not isinstance(node.target, ast.Name):
         statements.value(node.value)

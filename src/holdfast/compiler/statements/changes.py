@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import Held, TypedQuery, Unit, fails_of
+from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, fails_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -29,10 +29,17 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
+from holdfast.compiler.statements.ownership import (
+    has_parts_that_may_change,
+    may_change,
+    stored_levels,
+)
+from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.types import (
     INT,
     DictOf,
     ListOf,
+    ModelOf,
     SetOf,
     Type,
     TypedDictOf,
@@ -65,12 +72,16 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
         return
     if not isinstance(current.type, ListOf) or current.type.is_tuple:
         message = f"`.append()` on {describe(current.type)} has no JSONata form"
-        statements.unit.refuse(call, "HF002", message, f"annotate it: {name}: list[str] = []")
+        help_ = f"annotate it: {name}: list[str] = []"
+        if isinstance(current.type, ListOf):
+            help_ = f"{name} = [*{name}, {statements.unit.text(call.args[0])}]"
+        statements.unit.refuse(call, "HF002", message, help_)
         return
+    stored = stored_levels(statements, call.args[0], value.type)
     one = items_of(value.query, is_list=is_list(value.type))
     type_ = ListOf(join(current.type.element, value.type))
     longer = TypedQuery(FunctionCall("append", (current.query, one)), type_, value.fails)
-    give(statements, node, name, longer)
+    give(statements, node, name, longer, stored=stored)
 
 
 def lower_extension(statements: Statements, node: ast.AugAssign, name: str) -> None:
@@ -90,22 +101,19 @@ def _extend(
         return
     longer = operators.arithmetic(statements.unit, node, ast.Add(), current, more)
     if not is_refused(longer.type):
-        give(statements, node, name, longer)
+        give(statements, node, name, longer, stored=0)
 
 
 def lower_item_assignment(
-    statements: Statements, node: ast.stmt, target: ast.Subscript, name: str, value: ast.expr
+    statements: Statements, node: ast.AST, target: ast.Subscript, name: str, value: ast.expr
 ) -> None:
     """Lower `xs[i] = v` and `d[key] = v`: the value is computed first, as in Python."""
-    if isinstance(target.slice, ast.Slice):
-        message = "a part of a list cannot be given a value"
-        statements.unit.refuse(target, "HF020", message, f"{name} = {name}[:1] + more + {name}[2:]")
-        return
     new = statements.value(value)
     key = statements.expressions.inside("an index").lower(target.slice)
     current = changeable(statements, target, name)
     if current is not None and not is_refused(key.type, new.type):
-        _assign_item(statements, node, target, name, (current, key, new))
+        stored = stored_levels(statements, value, new.type)
+        _assign_item(statements, node, target, name, (current, key, new, stored))
 
 
 def lower_item_change(
@@ -115,7 +123,15 @@ def lower_item_change(
     place = statements.expressions.inside("a change of an item")
     read = ast.Subscript(target.value, target.slice, ast.Load())
     old = place.lower(ast.copy_location(read, target))
-    key, value = place.lower(target.slice), place.lower(node.value)
+    key = place.lower(target.slice)
+    if has_durable(statements, node.value) and not is_refused(old.type, key.type):
+        old, key = (
+            _read_first(statements, node, old, "old"),
+            _read_first(statements, node, key, "key"),
+        )
+        value = statements.value(node.value)
+    else:
+        value = place.lower(node.value)
     current = changeable(statements, target, name)
     if current is None or is_refused(key.type, old.type, value.type):
         return
@@ -127,17 +143,27 @@ def lower_item_change(
         return
     new = operators.arithmetic(statements.unit, node, node.op, old, value)
     if not is_refused(new.type):
-        _assign_item(statements, node, target, name, (current, key, new))
+        stored = 0 if may_change(new.type) else EVERYTHING
+        _assign_item(statements, node, target, name, (current, key, new, stored))
+
+
+def _read_first(
+    statements: Statements, node: ast.AugAssign, value: TypedQuery, what: str
+) -> TypedQuery:
+    """Read a value before the steps of the statement, in a variable of its own."""
+    variable = statements.scope.name(f"{what}_value", (node, what))
+    statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    return TypedQuery(Variable(variable), value.type)
 
 
 def _assign_item(
     statements: Statements,
-    node: ast.stmt,
+    node: ast.AST,
     target: ast.Subscript,
     name: str,
-    parts: tuple[TypedQuery, TypedQuery, TypedQuery],
+    parts: tuple[TypedQuery, TypedQuery, TypedQuery, int],
 ) -> None:
-    current, key, new = parts
+    current, key, new, stored = parts
     fails = fails_of(current, key, new)
     match current.type:
         case DictOf(value) if is_key(key.type):
@@ -163,7 +189,7 @@ def _assign_item(
             help_ = _item_help(name, type_, statements.unit.text(target.slice))
             statements.unit.refuse(target, "HF020", message, help_)
             return
-    give(statements, node, name, changed)
+    give(statements, node, name, changed, stored=stored)
 
 
 def _item_help(name: str, type_: Type, key: str) -> str:
@@ -222,38 +248,53 @@ def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery |
         message = f"`{name}` is changed while the loop goes through it"
         unit.refuse(node, "HF023", message, f"for x in list({name}): …")
         return None
-    if not entry.is_own and isinstance(current.type, ListOf | SetOf | DictOf):
+    if not entry.owned and isinstance(current.type, ListOf | SetOf | DictOf | ModelOf):
         message = f"`{name}` is changed here, and something else may hold the same value; copy it"
-        kinds = {ListOf: "list", SetOf: "set"}
-        copy = kinds.get(type(current.type), "dict")
         # The help names another variable for the copy. The compiler treats the branch that captures
         # the old name as a second holder of its value, so an assignment of the copy to the same
         # name would be refused again.
-        is_captured = unit.captured is not None and name in unit.captured
+        is_captured = unit.captured is not None and name in unit.captured.names
         own = f"own_{name}" if is_captured else name
-        unit.refuse(node, "HF023", message, f"{own} = {copy}({name})")
+        help_ = f"{own} = {_copy_of(name, current.type)}"
+        items = statements.flow.items_of.get(name)
+        if isinstance(current.type, ModelOf) and items is not None:
+            message = f"`{name}` is an item of `{items}`, which is changed by giving it other items"
+            help_ = f"{items} = [{_changed_copy(name, current.type)} for {name} in {items}]"
+        unit.refuse(node, "HF023", message, help_)
         return None
     return current
 
 
-def give(statements: Statements, node: ast.stmt, name: str, value: TypedQuery) -> None:
+def _copy_of(name: str, type_: Type) -> str:
+    match type_:
+        case ListOf():
+            return f"list({name})"
+        case SetOf():
+            return f"set({name})"
+        case ModelOf(model):
+            return f"{name}.model_copy()" if hasattr(model, "model_fields") else f"replace({name})"
+        case _:
+            return f"dict({name})"
+
+
+def _changed_copy(name: str, type_: ModelOf) -> str:
+    is_pydantic = hasattr(type_.model, "model_fields")
+    return f'{name}.model_copy(update={{"…": …}})' if is_pydantic else f"replace({name}, …)"
+
+
+def give(
+    statements: Statements,
+    node: ast.AST,
+    name: str,
+    value: TypedQuery,
+    *,
+    stored: int = EVERYTHING,
+) -> None:
+    """Assign the changed value. `stored`: how many levels of the added part no name refers to."""
+    entry = statements.entry(name)
+    owned = min(entry.owned, 1 + stored) if isinstance(entry, Held) else 0
+    if owned and not has_parts_that_may_change(value.type):
+        owned = EVERYTHING
     variable = statements.scope.name(name)
     statements.emit(Assign(statements.origin(node), ((variable, value),)))
-    statements.hold(name, value.type, is_own=True)
-
-
-def change_inside(unit: Unit, node: ast.expr) -> tuple[str, str, str] | None:
-    """Return the refusal of a change of something other than a list or dict with a name of its
-    own.
-    """
-    match node:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Subscript() as item, attr="append" | "extend" as method),
-            args=[value],
-        ):
-            text, more = unit.text(item), unit.text(value)
-            star = "*" if method == "extend" else ""
-            message = f"`{text}` may be held by something else, so it cannot be changed in place"
-            return "HF020", message, f"{text} = [*{text}, {star}{more}]"
-        case _:
-            return None
+    statements.hold(name, value.type, owned=owned)

@@ -12,6 +12,7 @@ from holdfast.compiler.checks import failures_of
 from holdfast.compiler.context import Held, TypedQuery, join_environments
 from holdfast.compiler.expressions.query import Constant, FunctionCall, ObjectOf, Variable
 from holdfast.compiler.ir import ErrorHandler, Failures, If, Raise, Reraise, Try
+from holdfast.compiler.statements.error_makers import has_maker, made_cause
 from holdfast.compiler.statements.finals import lower_finally
 from holdfast.compiler.statements.flow import HandlerPoint, Meeting
 from holdfast.compiler.types.error_fields import coded_names, common_fields, defaults_of
@@ -180,6 +181,12 @@ def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Ca
     cls = _class(statements, name)
     arguments = [] if call is None else call.args
     if cls is None:
+        return
+    if call is not None and has_maker(cls):
+        cause = made_cause(statements, call, cls)
+        if cause is not None:
+            cause = statements.protected(cause, node, "cause")
+            statements.emit(Raise(statements.origin(node), cls, cause))
         return
     title = cls.__name__
     if has_plain_text(cls) and defaults_of(cls) is None:

@@ -19,6 +19,7 @@ from holdfast.compiler.expressions.query import NULL
 from holdfast.compiler.ir import Assign, Return, StatementBlock
 from holdfast.compiler.statements.conditionals import as_if
 from holdfast.compiler.statements.local_names import local_names
+from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.returns import lower_return
 from holdfast.compiler.steps.branching import Branch
 from holdfast.compiler.steps.helpers import is_bound_in_body
@@ -129,6 +130,7 @@ def _positional(node: ast.Lambda | ast.FunctionDef) -> list[ast.arg]:
 
 
 def _lower_lambda(statements: Statements, function: ast.Lambda) -> None:
+    find_methods(statements, ast.Expr(function.body))
     match function.body:
         case ast.Call(func=ast.Name(id=name)) as call if isinstance(
             called := statements.entry(name), LocalFunction
@@ -171,6 +173,7 @@ class _Called:
     unit: Unit
     sees: VariableScopeNames
     is_local: bool = True
+    bound: ast.expr | None = None
 
 
 def copied(unit: Unit, call: ast.Call, node: ast.FunctionDef) -> ast.FunctionDef:

@@ -34,7 +34,7 @@ from holdfast.compiler.expressions.declared import returned_type
 from holdfast.compiler.expressions.inlining import refuse_body
 from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import Assign, Inlined, StatementBlock
-from holdfast.compiler.statements.aliases import captured_names, changes_in_place
+from holdfast.compiler.statements.aliases import changes_in_place
 from holdfast.compiler.statements.functions import (
     Outer,
     copied,
@@ -44,6 +44,7 @@ from holdfast.compiler.statements.functions import (
     take,
 )
 from holdfast.compiler.statements.local_names import local_names
+from holdfast.compiler.statements.ownership import captured_by, chains_in, may_change
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.steps.helpers import is_step, keeps_parameters, own_parts
 from holdfast.compiler.steps.step_arguments import StepRefused
@@ -79,7 +80,12 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
     body = inner.block(inner.unit.functions[inner.scope].body)
     if len(statements.unit.diagnostics) > before and not helper.is_local:
         refuse_body(statements.unit, call, helper.name)
-    return _finish(statements, inner, call, body)
+    found = _finish(statements, inner, call, body)
+    if may_change(found.type):
+        nodes = (one.node for one in given if one.node is not None)
+        chains = (chain for node in nodes for chain in chains_in(node, statements.is_durable))
+        statements.share_parts(chains)
+    return found
 
 
 def _at(statements: Statements, call: ast.Call, helper: Helper) -> Helper:
@@ -104,7 +110,7 @@ def _inside(statements: Statements, call: ast.Call, helper: Helper) -> Statement
     if helper.is_local:
         environment = environment_of(statements, LocalFunction(helper.node, helper.sees), here)
     elif changes_in_place(node):
-        unit.captured = captured_names(node, lambda part: is_step(unit, helper.sees, part))
+        unit.captured = captured_by(node, lambda part: is_step(unit, helper.sees, part))
     names = local_names(node)
     for name in names:
         environment = environment.without(name)

@@ -162,8 +162,8 @@ def _list_plan(statements: Statements, node: ast.For, walked: ast.expr) -> _Plan
     items = _counter(statements, node, "items")
     index = _counter(statements, node, "index")
     statements.prepare(node.iter)
-    statements.share(node.iter, is_kept=False)
     through, more = _walk(statements, node, walked, ItemOf(items, index), index)
+    statements.share(node.iter, is_kept=False, is_inner=True)
     setup = (
         *more,
         (items.name, through.items),
@@ -286,6 +286,8 @@ def _round(
     first = statements.collected(enter)
     iterated = list(walked_names(node.iter)) if isinstance(node, ast.For) else []
     flow.iterated.extend(iterated)
+    if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+        flow.items_of[node.target.id] = statements.unit.text(node.iter)
     flow.loops.append(point)
     body = statements.block(node.body)
     flow.loops.pop()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import TypedQuery, fails_of
+from holdfast.compiler.context import EVERYTHING, TypedQuery, fails_of
 from holdfast.compiler.expressions import set_values
 from holdfast.compiler.expressions.comparisons import are_comparable
 from holdfast.compiler.expressions.methods import method_rule
@@ -72,7 +72,8 @@ def lower_mutator(statements: Statements, node: ast.Expr, call: ast.Call, name: 
     for argument in call.args:
         statements.share(argument, is_kept=method in ("insert", "add"))
     if found is not None and not is_refused(found.type):
-        give(statements, node, name, found)
+        adds = method in ("insert", "update")
+        give(statements, node, name, found, stored=0 if adds else EVERYTHING)
     return True
 
 
@@ -313,6 +314,6 @@ def lower_merge(statements: Statements, node: ast.AugAssign, name: str) -> bool:
     if current is not None and not is_refused(more.type):
         found = arithmetic(statements.unit, node, node.op, current, more)
         if not is_refused(found.type):
-            give(statements, node, name, found)
+            give(statements, node, name, found, stored=0)
     statements.share(node.value, is_kept=False)
     return True

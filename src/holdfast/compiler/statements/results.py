@@ -73,5 +73,5 @@ def leaving(statements: Statements, origin: SourcePlace) -> Leave:
 def _is_fresh(statements: Statements, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         entry = statements.entry(node.id)
-        return isinstance(entry, Held) and entry.is_own
+        return isinstance(entry, Held) and entry.owned > 0
     return isinstance(node, ast.Constant) or statements.is_fresh(node)

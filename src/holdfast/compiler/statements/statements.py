@@ -50,7 +50,7 @@ the same replacements. `Unit` stores them by node.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import EllipsisType
 from typing import Any, Final
 
@@ -58,9 +58,11 @@ from holdfast.api.surface import first
 from holdfast.api.tools import Tools
 from holdfast.compiler.context import (
     REFUSED_EXPRESSION,
+    Chain,
     Environment,
     Held,
     Helper,
+    LibraryStep,
     LocalFunction,
     NameEntry,
     Taking,
@@ -90,14 +92,15 @@ from holdfast.compiler.ir import (
     Target,
     Way,
 )
-from holdfast.compiler.statements.aliases import is_fresh, kept_names
+from holdfast.compiler.statements.aliases import CHANGES, is_fresh, kept_names
 from holdfast.compiler.statements.assignments import (
     lower_annotated_assignment,
     lower_assignment,
     lower_augmented_assignment,
 )
-from holdfast.compiler.statements.changes import change_inside, lower_change
+from holdfast.compiler.statements.changes import lower_change
 from holdfast.compiler.statements.conditionals import as_if, choose
+from holdfast.compiler.statements.deletes import lower_delete
 from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, lower_try
 from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import Outer, lower_branch
@@ -105,12 +108,22 @@ from holdfast.compiler.statements.inlining import inline
 from holdfast.compiler.statements.inner_lists import as_assignment
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
+from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.mutators import lower_mutator
+from holdfast.compiler.statements.ownership import (
+    captured_levels,
+    chains_in,
+    is_part,
+    may_change,
+    owned_levels,
+    shared_levels,
+)
+from holdfast.compiler.statements.parts import change_part_by, is_default, local_chain, with_default
 from holdfast.compiler.statements.requests import is_request, lower_request_reply
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
 from holdfast.compiler.statements.scoped import lower_undo, lower_with
-from holdfast.compiler.statements.takings import lower_delete, lower_taking
+from holdfast.compiler.statements.takings import lower_taking
 from holdfast.compiler.statements.tools import lower_tools
 from holdfast.compiler.statements.unsupported import refuse_statement
 from holdfast.compiler.steps.branching import Branch
@@ -170,7 +183,7 @@ class Statements:
     def value(self, node: ast.expr) -> TypedQuery:
         self.prepare(node)
         found = self.expressions.lower(node)
-        self.share(node, is_kept=True)
+        self.share(node, is_kept=True, type_=found.type)
         return found
 
     def test(self, node: ast.expr) -> TypedQuery:
@@ -179,17 +192,36 @@ class Statements:
         else:
             self.prepare(node)
         found = self.expressions.truth(node)
-        self.share(node, is_kept=False)
+        self.share(node, is_kept=False, type_=found.type)
         return found
 
-    def share(self, node: ast.expr, *, is_kept: bool) -> None:
-        """Record that the lists and dicts which an expression keeps have a second name from here
-        on.
+    def share(
+        self,
+        node: ast.expr,
+        *,
+        is_kept: bool,
+        type_: Type | None = None,
+        is_inner: bool = False,
+    ) -> None:
+        """Record that the lists, dicts and models which an expression keeps have a second name from
+        here on. `type_` is the type of its value; `is_inner` says that only the items of the value
+        are kept.
         """
         environment = self.flow.environment
+        if is_part(node):
+            return
         if self.unit.captured is not None and environment is not None:
             names = kept_names(node, self._copies, is_kept=is_kept)
-            self.flow.environment = environment.shared(names)
+            self.flow.environment = environment.shared((name, 0) for name in names)
+            if type_ is None or may_change(type_):
+                self.share_parts(chains_in(node, self.is_durable, is_inner=is_inner))
+
+    def share_parts(self, chains: Iterable[Chain]) -> None:
+        """Record that parts of values have a second name from here on."""
+        environment = self.flow.environment
+        if environment is not None:
+            levels = [(chain.name, shared_levels(environment, chain)) for chain in chains]
+            self.flow.environment = environment.shared(levels)
 
     def is_durable(self, node: ast.AST, /) -> bool:
         return is_step(self.unit, self.scope, node)
@@ -213,6 +245,10 @@ class Statements:
         if self.unit.captured is None or find_durable(self.unit, self.scope, node) is first:
             return False
         return is_fresh(node, self._fresh_call)
+
+    def owned(self, node: ast.expr, type_: Type) -> int:
+        """Return how many levels of the value of an expression no other name refers to."""
+        return 0 if self.unit.captured is None else owned_levels(self, node, type_)
 
     def protected(self, value: TypedQuery, node: ast.AST, what: str) -> TypedQuery:
         """Return `value`; if a handler or an undo is around it, it is computed before, in a state
@@ -250,6 +286,9 @@ class Statements:
             result = TypedQuery(Variable(variable), type_)
         self.hoisted[node] = result
         return result
+
+    def replace(self, node: ast.expr, step: LibraryStep, /) -> None:
+        self.hoisted[node] = self.hoist(step.call, step.task)
 
     def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None:
         choose(self, node, is_truth=False)
@@ -339,14 +378,15 @@ class Statements:
         source = self.unit.source
         return SourcePlace(source.span(node), text or self.unit.text(node), source)
 
-    def hold(self, name: str, type_: Type, *, is_own: bool = False) -> str:
+    def hold(self, name: str, type_: Type, *, owned: int = 0) -> str:
         """Give `name` a value of this type from here on, and return its ASL variable."""
         variable = self.scope.name(name)
         before = self.unit.assigned.get(variable)
         self.unit.assigned[variable] = type_ if before is None else join(before, type_)
         if self.flow.environment is not None:
-            is_own = is_own and name not in (self.unit.captured or ())
-            self.give(name, Held(Variable(variable), type_, is_own=is_own))
+            if owned and self.unit.captured is not None:
+                owned = min(owned, captured_levels(self.unit.captured, name, type_))
+            self.give(name, Held(Variable(variable), type_, owned=owned))
         return variable
 
     def give(self, name: str, entry: NameEntry) -> None:
@@ -388,6 +428,7 @@ class Statements:
             self.flow.note()
             if self.hoisted:
                 self.hoisted = {}
+            find_methods(self, node)
             self._statement(as_if(self, node) or node)
 
     def _statement(self, node: ast.stmt) -> None:
@@ -424,8 +465,8 @@ class Statements:
                 self._expression_statement(node, value)
             case ast.Pass():
                 pass
-            case ast.Delete() if lower_delete(self, node):
-                pass
+            case ast.Delete():
+                lower_delete(self, node)
             case _:
                 refuse_statement(self, node)
 
@@ -493,8 +534,33 @@ class Statements:
                 name
             ) and lower_mutator(self, node, value, name):
                 pass
+            case ast.Call(func=ast.Attribute(value=path, attr=method)) if (
+                method in CHANGES and local_chain(self, path)
+            ):
+                self._change_in_part(node, value, path)
+            case ast.Call(
+                func=ast.Attribute(
+                    value=ast.Call(func=ast.Attribute(attr="setdefault"), args=[_, _]) as default,
+                    attr=method,
+                )
+            ) if method in CHANGES and is_default(self, default):
+                if node not in self.unit.defaults:
+                    self.unit.defaults[node] = with_default(node, value, default)
+                self._lower_all(self.unit.defaults[node])
             case _:
                 self._without_effect(node, value)
+
+    def _change_in_part(self, node: ast.Expr, call: ast.Call, path: ast.expr) -> None:
+        """Lower `state.items.append(value)` and the like."""
+
+        def change(part: ast.Name, values: list[ast.expr]) -> None:
+            assert isinstance(call.func, ast.Attribute)
+            function = ast.Attribute(part, call.func.attr, ast.Load())
+            changed = ast.Call(ast.copy_location(function, call.func), values, call.keywords)
+            inner = ast.Expr(ast.copy_location(changed, call))
+            self._expression_statement(ast.copy_location(inner, node), inner.value)
+
+        change_part_by(self, node, path, call.args, change)
 
     def _log(self, node: ast.Call, logger: str) -> None:
         hoist_inside(self, node)
@@ -506,10 +572,6 @@ class Statements:
             self.emit(StepStatement(self.origin(node), action, ()))
 
     def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
-        change = change_inside(self.unit, value)
-        if change is not None:
-            self.unit.refuse(node, *change)
-            return
         if isinstance(value, ast.Call | ast.Await):
             # If the call itself is refused, report only that refusal. It says more than a message
             # about the unused result.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.context import REFUSED_EXPRESSION, Held, TypedQuery, fails_of
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     ComputedEntry,
@@ -31,8 +31,10 @@ from holdfast.compiler.expressions.removals import (
     without_place,
 )
 from holdfast.compiler.ir import Assign
-from holdfast.compiler.statements.changes import changeable, give
+from holdfast.compiler.statements.changes import changeable
 from holdfast.compiler.statements.mutators import family_of, refuse_change
+from holdfast.compiler.statements.ownership import has_parts_that_may_change
+from holdfast.compiler.statements.parts import change_part_by
 from holdfast.compiler.types.types import (
     INT,
     DictOf,
@@ -52,8 +54,25 @@ def lower_taking(statements: Statements, node: ast.Call) -> TypedQuery:
     rest is assigned before.
     """
     assert isinstance(node.func, ast.Attribute)
-    assert isinstance(node.func.value, ast.Name)
-    name, method = node.func.value.id, node.func.attr
+    path = node.func.value
+    if isinstance(path, ast.Name):
+        return _take(statements, node, node, path.id)
+    found: list[TypedQuery] = []
+    method = node.func.attr
+
+    def change(part: ast.Name, values: list[ast.expr]) -> None:
+        function = ast.copy_location(ast.Attribute(part, method, ast.Load()), node.func)
+        call = ast.copy_location(ast.Call(function, values, node.keywords), node)
+        found.append(_take(statements, node, call, part.id))
+
+    change_part_by(statements, node, path, list(node.args), change)
+    return found[0] if found else REFUSED_EXPRESSION
+
+
+def _take(statements: Statements, origin: ast.Call, node: ast.Call, name: str) -> TypedQuery:
+    """Take something out of the value of `name`. `origin` is the call in the source."""
+    assert isinstance(node.func, ast.Attribute)
+    method = node.func.attr
     family = family_of(statements, name)
     values = [statements.expressions.lower(argument) for argument in node.args]
     if not node.keywords and family == "list" and method == "pop" and len(values) <= 1:
@@ -73,10 +92,15 @@ def lower_taking(statements: Statements, node: ast.Call) -> TypedQuery:
     if found is None:
         return REFUSED_EXPRESSION
     value, rest = found
-    variable = statements.scope.name(f"{name}_{method}", (node, "taken"))
+    variable = statements.scope.name(f"{name}_{method}", (origin, "taken"))
     kept = (statements.scope.name(name), rest)
     statements.emit(Assign(statements.origin(node), ((variable, value), kept)))
-    statements.hold(name, rest.type, is_own=True)
+    entry = statements.entry(name)
+    owned = entry.owned if isinstance(entry, Held) else 0
+    if method == "setdefault" and has_parts_that_may_change(rest.type):
+        # The result is a second name of the value in the dict.
+        owned = 1
+    statements.hold(name, rest.type, owned=owned)
     return TypedQuery(Variable(variable), value.type)
 
 
@@ -160,46 +184,3 @@ def _set_default(
     item = hold(found, lambda held: _or(held, default.query))
     rest = Conditional(FunctionCall("exists", (found,)), current.query, longer)
     return TypedQuery(item, type_, fails), TypedQuery(rest, DictOf(type_), fails)
-
-
-# del
-
-
-def lower_delete(statements: Statements, node: ast.Delete) -> bool:
-    """Lower `del xs[i]` and `del d[key]`; False for anything else."""
-    for target in node.targets:
-        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
-            return False
-        if isinstance(target.slice, ast.Slice) or not statements.scope.is_local(target.value.id):
-            return False
-        if family_of(statements, target.value.id) not in ("list", "dict"):
-            return False
-    for target in node.targets:
-        assert isinstance(target, ast.Subscript)
-        assert isinstance(target.value, ast.Name)
-        statements.prepare(target.slice)
-        _delete(statements, node, target, target.value.id)
-    return True
-
-
-def _delete(statements: Statements, node: ast.Delete, target: ast.Subscript, name: str) -> None:
-    key = statements.expressions.lower(target.slice)
-    current = changeable(statements, target, name)
-    if current is None or is_refused(key.type):
-        return
-    text = statements.unit.text(target)
-    match current.type:
-        case ListOf(element) if key.type == INT:
-            rest = without_place(current.query, key.query, element, text)
-            fails = key.fails | {"IndexError"}
-        case DictOf() if is_key(key.type):
-            rest = without_known_key(current.query, key.query, text)
-            fails = key.fails | {"KeyError"}
-        case type_:
-            message = f"{describe(type_)} has no items by {describe(key.type)} to delete"
-            help_ = f"del {name}[str({statements.unit.text(target.slice)})]"
-            if isinstance(type_, ListOf):
-                help_ = f"del {name}[0]"
-            statements.unit.refuse(target, "HF020", message, help_)
-            return
-    give(statements, node, name, TypedQuery(rest, current.type, fails))

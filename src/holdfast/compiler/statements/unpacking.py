@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.context import EVERYTHING, TypedQuery
 from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
@@ -67,15 +67,15 @@ def lower_unpacking(
             for name in _named(statements, part, statements.expressions.lower(inner))
         ]
         own = {
-            part.id
+            part.id: statements.owned(inner, statements.expressions.lower(inner).type)
             for part, inner in pairs
-            if isinstance(part, ast.Name) and statements.is_fresh(inner)
+            if isinstance(part, ast.Name)
         }
     else:
-        names, own = _named(statements, target, held(statements, node, whole)), set()
+        names, own = _named(statements, target, held(statements, node, whole)), {}
     _emit(statements, node, names)
     for name, part in names:
-        statements.hold(name.id, part.type, is_own=name.id in own)
+        statements.hold(name.id, part.type, owned=own.get(name.id, 0))
 
 
 def _side_by_side(
@@ -106,7 +106,8 @@ def _unpack_step(
         for name, part in zip(names, type_.elements, strict=True):
             # A branch may return a list that belongs to the function around it. So the name is not
             # the only one that refers to the list, and must not change it in place.
-            statements.hold(name, part, is_own=not isinstance(action, RunParallel))
+            owned = 0 if isinstance(action, RunParallel) else EVERYTHING
+            statements.hold(name, part, owned=owned)
         return
     variable = statements.scope.name("parts", (node, "parts"))
     statements.emit(StepStatement(statements.origin(node), action, (Target(variable),)))

@@ -14,9 +14,9 @@ Two forms ---------
   `statements/inlining.py`).
 
 A helper is a `def` at the top of a module of the author, or a local `def` of the workflow or of
-another helper. Methods, generators and decorated functions are not helpers: their call runs more
-code than their body. Functions of libraries are not helpers either: an update of a library would
-change definitions.
+another helper; `class_helpers` has the methods of models. Generators and decorated functions are
+not helpers: their call runs more code than their body. Functions of libraries are not helpers
+either: an update of a library would change definitions.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ def find_taking(scope: VariableScopeNames, node: ast.AST) -> Taking | None:
     a value. None for any other node.
     """
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if (
-            method in TAKES and scope.is_local(name)
-        ):
-            return Taking(name)
+        case ast.Call(func=ast.Attribute(value=path, attr=method)) if method in TAKES:
+            while isinstance(path, ast.Attribute | ast.Subscript):
+                path = path.value
+            is_local = isinstance(path, ast.Name) and scope.is_local(path.id)
+            return Taking(path.id) if isinstance(path, ast.Name) and is_local else None
         case _:
             return None
 
@@ -121,20 +122,42 @@ def _find(
         return _local(unit, scope, root.id, around) if root is function else None
     found = unit.outside(function)
     definition = _definition(found) if isinstance(found, FunctionType) else None
-    if definition is None:
-        return None
+    return None if definition is None else helper_of(unit, found, definition, around)
+
+
+_Definition = tuple[Source, ast.FunctionDef]
+
+
+def helper_of(
+    unit: Unit,
+    function: FunctionType,
+    definition: _Definition,
+    around: tuple[ast.FunctionDef, ...] = (),
+) -> Helper:
+    """Return the helper for a function of the author."""
     source, node = definition
     sees = VariableScopeNames(None, ())
-    beside = unit.beside(source, found)
-    return _helper(beside, sees, node, around, is_local=False)
+    return _helper(unit.beside(source, function), sees, node, around, is_local=False)
 
 
-def _definition(function: FunctionType) -> tuple[Source, ast.FunctionDef] | None:
-    """Return the source of a plain function at the top of a module of the author; None for
-    others.
+def _definition(function: FunctionType) -> _Definition | None:
+    """Return the source of a plain function at the top of a module of the author, or of a
+    `@staticmethod`; None for others.
     """
+    if "." in function.__qualname__:
+        return definition_in_class(function, ("staticmethod",))
+    return _defined(function, ())
+
+
+def definition_in_class(function: FunctionType, decorators: tuple[str, ...]) -> _Definition | None:
+    """Return the source of a function in the body of a class at the top of a module."""
+    is_in_class = function.__qualname__.count(".") == 1
+    return _defined(function, decorators) if is_in_class else None
+
+
+def _defined(function: FunctionType, decorators: tuple[str, ...]) -> _Definition | None:
     module = sys.modules.get(function.__module__)
-    if module is None or "." in function.__qualname__ or not is_own(module):
+    if module is None or not is_own(module):
         return None
     if function.__code__.co_filename != module.__file__:
         return None
@@ -145,7 +168,8 @@ def _definition(function: FunctionType) -> tuple[Source, ast.FunctionDef] | None
     node = source.find(function)
     if not isinstance(node, ast.FunctionDef) or node.name != function.__code__.co_name:
         return None
-    return None if node.decorator_list or _is_generator(node) else (source, node)
+    given = tuple(map(ast.unparse, node.decorator_list))
+    return None if given != decorators or _is_generator(node) else (source, node)
 
 
 def _is_generator(node: ast.FunctionDef) -> bool:
@@ -197,7 +221,7 @@ def _helper(
     """Return the helper. A function that calls itself cannot be written as an expression."""
     is_recursive = node in around
     called = () if is_recursive else _called(unit, scope, node, around)
-    is_plain = not is_recursive and _is_plain(node.body)
+    is_plain = not is_recursive and _is_plain(node.body) and node not in unit.library.helpers
     is_quiet = not is_recursive and not any(_is_loud(part) for part in own_parts(node))
     return Helper(
         node,

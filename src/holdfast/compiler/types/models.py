@@ -228,6 +228,15 @@ def obstacle_of(model: Any) -> str:
     return f"its model_config sets {odd[0]}" if odd else ""
 
 
+def is_frozen(model: Any, name: str) -> bool:
+    """Return True when Python refuses to assign this field, or runs code for it."""
+    owner = next(cls for cls in model.__mro__ if "__setattr__" in vars(cls))
+    if not hasattr(model, "model_fields"):
+        return bool(model.__dataclass_params__.frozen) or owner is not object
+    is_own = owner.__module__.partition(".")[0] != "pydantic"
+    return bool(model.model_config.get("frozen") or model.model_fields[name].frozen or is_own)
+
+
 def _obstacle_of_dataclass(cls: Any) -> str:
     settings = cls.__dataclass_params__
     if hasattr(cls, "__post_init__") or not settings.init:

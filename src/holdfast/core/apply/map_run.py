@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
-from holdfast.asl.program import TaskKind
+from holdfast.asl.program import Json, TaskKind
 from holdfast.core.apply.frames import Apply, begun, frame_of_event, moved, over
+from holdfast.core.bounds import CHANGED, FIELDS, Bounds
 from holdfast.core.events import Event
-from holdfast.core.state import Attempt, ChildExecutions, Execution, Lease
+from holdfast.core.state import (
+    Attempt,
+    ChildExecutions,
+    ChildResult,
+    Execution,
+    FailedState,
+    Frame,
+    Lease,
+    WaitingFor,
+)
 
 
 def _map_run_event(state: Execution, event: Event) -> Execution:
@@ -22,6 +32,7 @@ def _asked(kind: TaskKind) -> Apply:
         scheduled like the attempt of a task.
         """
         own = event.holdfast
+        frame = frame_of_event(state, event)
         waiting = Attempt(
             entry=own["entry"],
             attempt=own["attempt"],
@@ -32,7 +43,10 @@ def _asked(kind: TaskKind) -> Apply:
             due_ms=event.at_ms,
             claim=Lease(*own["claim"]) if "claim" in own else None,
         )
-        return moved(state, frame_of_event(state, event), event, waiting=waiting)
+        if isinstance(frame.waiting, ChildExecutions):
+            numbers = replace(frame.waiting, inputs=[], results={})
+            waiting = replace(waiting, children=numbers)
+        return moved(state, frame, event, waiting=waiting)
 
     return apply_asked
 
@@ -48,6 +62,8 @@ def _children_started(state: Execution, event: Event) -> Execution:
         failures_max=own["failures_max"],
         started=min(own["concurrency"], len(own["inputs"])),
         results={},
+        count=own.get("count"),
+        percentage=own.get("percentage"),
     )
     state = begun(state, *((waiting.entry, lane) for lane in range(waiting.started)))
     return moved(state, frame_of_event(state, event), event, waiting=waiting)
@@ -57,14 +73,96 @@ def _child_ended(state: Execution, event: Event) -> Execution:
     frame, own = frame_of_event(state, event), event.holdfast
     children = frame.waiting
     assert isinstance(children, ChildExecutions)
-    waiting = replace(
-        children,
-        started=min(children.started + 1, len(children.inputs)),
-        results={**children.results, own["lane"]: own["result"]},
-    )
+    results = {**children.results, own["lane"]: own["result"]}
     state = over(state, (children.entry, own["lane"]))
-    state = begun(state, *((children.entry, n) for n in range(children.started, waiting.started)))
+    return _with_children(state, frame, event, replace(children, results=results))
+
+
+def _with_children(
+    state: Execution, frame: Frame, event: Event, children: ChildExecutions
+) -> Execution:
+    """Return the state after a change of the children or of their bounds: as many children are
+    started as now may run.
+    """
+    waiting, opened = with_room_used(children)
+    state = begun(state, *((children.entry, lane) for lane in opened))
     return moved(state, frame, event, waiting=waiting)
+
+
+def with_room_used(children: ChildExecutions) -> tuple[ChildExecutions, list[int]]:
+    """Return the children after as many more are opened as may run, and the lanes of these. Those
+    that wait for their redrive come first.
+    """
+    # A lower bound stops no child, so more children than the bound may run for a while.
+    running = children.started - len(children.results) - len(children.held)
+    room = max(0, children.concurrency - running)
+    again, held = children.held[:room], children.held[room:]
+    started = min(children.started + room - len(again), len(children.inputs))
+    opened = [*again, *range(children.started, started)]
+    return replace(children, started=started, held=held), opened
+
+
+def children_to_resume(waiting: WaitingFor) -> ChildExecutions | None:
+    """Return the children of a distributed Map that ended early; None for any other wait, and for a
+    map run that has not started its children.
+    """
+    match waiting:
+        case ChildExecutions():
+            return waiting
+        case FailedState(children=children):
+            return children
+        case Attempt(children=ChildExecutions() as numbers, arguments=dict() as written):
+            inputs = cast("Sequence[Json]", written["inputs"])
+            results = cast("Sequence[ChildResult | None]", written["results"])
+            ended = {lane: one for lane, one in enumerate(results) if one is not None}
+            return replace(numbers, inputs=inputs, results=ended)
+        case _:
+            return None
+
+
+def redriven(children: ChildExecutions, at_ms: int) -> ChildExecutions:
+    """Return the children of a redriven map run: the results of those that have succeeded stay, and
+    the others that had started wait for their redrive (AWS docs, "Redriving Map Runs").
+    """
+    results = {
+        lane: result for lane, result in children.results.items() if result["status"] == "SUCCEEDED"
+    }
+    again = tuple(lane for lane in range(children.started) if lane not in results)
+    return replace(
+        children,
+        results=results,
+        redrives=children.redrives + 1,
+        redriven_ms=at_ms,
+        begun=children.started,
+        held=again,
+    )
+
+
+def _updated(state: Execution, event: Event) -> Execution:
+    """Apply new bounds. During the reading of the items they are kept until the children start."""
+    own = event.holdfast
+    state = state._replace(last_control=own["control"])
+    frame = frame_of_event(state, event)
+    wanted = {name: own[name] for name in FIELDS if name in own}
+    match frame.waiting:
+        case ChildExecutions() as children:
+            bounds = Bounds(children.concurrency, children.count, children.percentage)
+            bounds = bounds.changed(wanted)
+            changed = replace(
+                children,
+                concurrency=bounds.at_once,
+                count=bounds.count,
+                percentage=bounds.percentage,
+                failures_max=bounds.failures_max(sum(children.items)),
+            )
+            return _with_children(state, frame, event, changed)
+        case Attempt(kind="read", arguments=dict() as arguments) as reading:
+            kept = {**cast("dict[str, Json]", arguments.get(CHANGED, {})), **wanted}
+            waiting = replace(reading, arguments={**arguments, CHANGED: kept})
+            return moved(state, frame, event, waiting=waiting)
+        case _:
+            # The results are being written, and no bound matters any longer.
+            return state
 
 
 HANDLERS: Final[Mapping[str, Apply]] = {
@@ -74,5 +172,7 @@ HANDLERS: Final[Mapping[str, Apply]] = {
     "ItemsAsked": _asked("read"),
     "ChildrenStarted": _children_started,
     "ChildEnded": _child_ended,
+    "MapRunUpdated": _updated,
+    "MapRunRedriven": _map_run_event,
     "ResultsAsked": _asked("write"),
 }

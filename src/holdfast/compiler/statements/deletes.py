@@ -1,0 +1,141 @@
+"""`del xs[i]`, `del d[key]`, `del xs[a:b]`, `del name`, and `xs[a:b] = values`."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.expressions.removals import without_known_key, without_place
+from holdfast.compiler.statements.changes import changeable, give
+from holdfast.compiler.statements.parts import change_part, local_chain
+from holdfast.compiler.types.types import INT, DictOf, ListOf, describe, is_key, is_refused
+
+if TYPE_CHECKING:
+    from holdfast.compiler.statements.statements import Statements
+
+
+def lower_delete(statements: Statements, node: ast.Delete) -> None:
+    for target in node.targets:
+        match target:
+            case ast.Name(id=name) if name in statements.scope.local_names:
+                _forget(statements, target)
+            case ast.Subscript(value=ast.Name(id=name)) if statements.scope.is_local(name):
+                _delete_in(statements, node, target, name)
+            case ast.Subscript(value=path) if local_chain(statements, path):
+                _delete_part(statements, node, target)
+            case _:
+                text = statements.unit.text(target)
+                message = f"`del {text}` is not part of the workflow language"
+                help_ = "give the variable another value"
+                statements.unit.refuse(node, "HF001", message, help_)
+
+
+def _forget(statements: Statements, target: ast.Name) -> None:
+    """Lower `del name`: from here on the name has no value."""
+    statements.expressions.lower(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+    environment = statements.flow.environment
+    if environment is not None:
+        statements.flow.environment = environment.without(target.id)
+
+
+def _delete_part(statements: Statements, node: ast.Delete, target: ast.Subscript) -> None:
+    def change(part: ast.Name) -> None:
+        inner = ast.Subscript(part, target.slice, ast.Del())
+        _delete_in(statements, node, ast.copy_location(inner, target), part.id)
+
+    change_part(statements, node, target.value, change)
+
+
+def _delete_in(statements: Statements, node: ast.Delete, target: ast.Subscript, name: str) -> None:
+    if isinstance(target.slice, ast.Slice):
+        _replace(statements, node, target, name, None)
+        return
+    statements.prepare(target.slice)
+    _delete(statements, node, target, name)
+
+
+def _delete(statements: Statements, node: ast.Delete, target: ast.Subscript, name: str) -> None:
+    key = statements.expressions.lower(target.slice)
+    current = changeable(statements, target, name)
+    if current is None or is_refused(key.type):
+        return
+    text = statements.unit.text(target)
+    match current.type:
+        case ListOf(element) if key.type == INT:
+            rest = without_place(current.query, key.query, element, text)
+            fails = key.fails | {"IndexError"}
+        case DictOf() if is_key(key.type):
+            rest = without_known_key(current.query, key.query, text)
+            fails = key.fails | {"KeyError"}
+        case type_:
+            message = f"{describe(type_)} has no items by {describe(key.type)} to delete"
+            help_ = f"del {name}[str({statements.unit.text(target.slice)})]"
+            if isinstance(type_, ListOf):
+                help_ = f"del {name}[0]"
+            statements.unit.refuse(target, "HF020", message, help_)
+            return
+    give(statements, node, name, TypedQuery(rest, current.type, fails))
+
+
+def lower_slice_assignment(
+    statements: Statements, node: ast.AST, target: ast.Subscript, name: str, value: ast.expr
+) -> None:
+    """Lower `xs[a:b] = values`."""
+    _replace(statements, node, target, name, value)
+
+
+def _replace(
+    statements: Statements,
+    node: ast.AST,
+    target: ast.Subscript,
+    name: str,
+    value: ast.expr | None,
+) -> None:
+    """Give the list what is before the slice, the new items, and what is after the slice."""
+    part, text = target.slice, statements.unit.text(target)
+    assert isinstance(part, ast.Slice)
+    if part.step is not None:
+        message = f"`{text}`: a slice with a step cannot be changed in place"
+        help_ = f"{name} = [one for place, one in enumerate({name}) if place % 2]"
+        statements.unit.refuse(target, "HF020", message, help_)
+        return
+    if value is not None:
+        statements.value(value)
+    current = changeable(statements, target, name)
+    if current is None or is_refused(current.type):
+        return
+    if not isinstance(current.type, ListOf) or current.type.is_tuple:
+        message = f"{describe(current.type)} has no slices to change"
+        statements.unit.refuse(target, "HF020", message, f"annotate it: {name}: list[str] = []")
+        return
+    whole = _around(target, part, value)
+    found = statements.expressions.lower(whole)
+    if not is_refused(found.type):
+        give(statements, node, name, found, stored=0)
+
+
+def _around(target: ast.Subscript, part: ast.Slice, value: ast.expr | None) -> ast.expr:
+    """Return `[*xs[:a], *values, *xs[end:]]`. The end of the slice is where Python finds it, also
+    for places below 0 or outside of the list: as many items from its start as `xs[a:b]` has.
+    """
+
+    def items(start: ast.expr | None, stop: ast.expr | None) -> ast.expr:
+        return ast.Subscript(target.value, ast.Slice(start, stop), ast.Load())
+
+    def size(part: ast.expr) -> ast.expr:
+        return ast.Call(ast.Name("len", ast.Load()), [part], [])
+
+    parts: list[ast.expr] = [] if part.lower is None else [items(None, part.lower)]
+    parts += [] if value is None else [value]
+    if part.lower is None and part.upper is not None:
+        parts.append(items(part.upper, None))
+    elif part.lower is not None and part.upper is not None:
+        removed = size(items(part.lower, part.upper))
+        end = ast.BinOp(size(items(None, part.lower)), ast.Add(), removed)
+        parts.append(items(end, None))
+    whole = ast.List([ast.Starred(one, ast.Load()) for one in parts], ast.Load())
+    for inner in ast.walk(whole):
+        if not hasattr(inner, "lineno"):
+            ast.copy_location(inner, target)
+    return whole

@@ -1,0 +1,110 @@
+"""Statements that change parts of models in place, with and without a second name of the part."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.differential.drawing import Drawing, Rows
+
+_MAKERS: Final = (
+    "Basket()",
+    "Basket(lines=[Line(sku=<str>, qty=<int>), Line(sku='b')], notes={{'a': <int>}})",
+    "basket_of(<int>)",
+    "copy.deepcopy(Basket(best=Line(sku=<str>), status=<str>))",
+)
+#: `{x}` is a basket, `{v}` a number, `{w}` a name for whatever else.
+_CHANGES: Final = (
+    "{x}.status = <str>",
+    "{x}.status += <str.>",
+    "{x}.tally.count += <int>",
+    "{x}.tally.by_name[<str>] = <int>",
+    "{x}.tally = replace({x}.tally, count=<int>)",
+    "if {x}.tally.is_empty(): {x}.tally.best = Line(sku=<str>)",
+    "{x}.lines.append(Line(sku=<str>, qty=<int>))",
+    "{x}.lines += [Line(sku=<str>)]",
+    "{x}.lines[0].qty = <int>",
+    "{x}.lines[-1].qty += <int.>",
+    "{x}.lines[0].tags.append(<str>)",
+    "{x}.lines[0].qty = echo(<int.>)",
+    "{x}.lines[0:1] = []",
+    "{x}.lines.sort(key=lambda one: one.sku)",
+    "if {x}.lines: {v} = {x}.lines.pop(0).qty",
+    "if {x}.lines: {x}.lines[0] = Line(sku=<str>, tags=<list[str]>)",
+    "del {x}.lines[0]",
+    "del {x}.lines[<int.>:<int.>]",
+    "{x}.notes[<str>] = <int>",
+    "{x}.notes[<str>] = echo(<int>)",
+    "{x}.notes[<str>] = {x}.notes.pop(<str.>, <int>) + <int.>",
+    "{x}.notes['a'] += <int>",
+    "{x}.notes.update({{'q': <int>}})",
+    "{x}.notes |= <dict[str, int]>",
+    "del {x}.notes['a']",
+    "{v} = {x}.notes.setdefault(<str>, <int>)",
+    "{x}.groups.setdefault(<str>, []).append(<int>)",
+    "{x}.groups[<str>] = [<int>]",
+    "{x}.groups[<str.>].append(<int>)",
+    "{x}.best = Line(sku=<str>, qty=<int>)",
+    "{x}.best = None",
+    "if {x}.best is not None: {x}.best.qty += <int>",
+    "{v} = {x}.total() + {x}.size",
+    "{v} = {x}.largest() - <int.>",
+    "{v} = len(Basket.label({x}.size))",
+    "{x} = {x}.model_copy(deep=True)",
+    "{v} = sum(one.qty for one in {x}.lines)",
+    "if {x}.total() > <int.>: raise Rejected(<str>)",
+    "if {x}.size > 0: raise Rejected(number=<int>, reason=<str>)",
+)
+#: A second name of a part: a later change of this part is refused.
+_SHARED: Final = (
+    "{x} = {x}.model_copy(update={{'status': <str>}})",
+    "for {w} in {x}.lines: {v} += {w}.qty; {x}.status = {w}.sku",
+    "{w} = {x}.lines",
+    "{w} = {x}.best",
+    "{w} = {x}.notes",
+    "{w} = {x}.groups",
+    "{w} = {x}.tally",
+    "{w} = {x}",
+    "{w} = [{x}]",
+    "{w} = {x}.itself()",
+    "{w} = {x}.first_line()",
+    "{w} = {x}.model_copy()",
+    "{w} = list({x}.lines)",
+    "{w} = [one for one in {x}.lines if one.qty > 0]",
+    "{w} = {x}.lines[0:2]",
+    "{w} = {x}.lines if <bool> else []",
+    "for {w} in {x}.lines: {v} += 1",
+    "{x}.lines.append({x}.lines[0])",
+    "if {x}.lines: {x}.best = {x}.lines[0]",
+    "{x}.groups[<str>] = {x}.groups.get(<str>, [])",
+    "{w} = Basket(lines={x}.lines)",
+    "{w} = Tally(best={x}.best)",
+    "{w} = copy.deepcopy({x})",
+)
+
+
+class PartStatements(Drawing):
+    """A model of the workflow's own, and several changes of its parts."""
+
+    def _parts(self, _depth: int) -> tuple[Rows, bool]:
+        name, number, other = (self.expressions.new_name() for _ in range(3))
+        maker = self._filled(self.choices.pick(_MAKERS), name, number, other)
+        rows = [f"{name} = {maker}", f"{number} = 0", f"{other}: Any = 0"]
+        shared = self.choices.pick([0, 0, 0, 0, 0, 0, 0, 12])
+        inner: Rows = []
+        for _ in range(2 + self.choices.below(5)):
+            patterns = _SHARED if shared and self.choices.chance(shared) else _CHANGES
+            pattern = self.choices.pick(patterns)
+            self.counts[f"part {pattern}"] += 1
+            inner.append(self._filled(pattern, name, number, other))
+        if self.choices.chance(30):
+            inner = ["for _ in range(2):", *(f"    {row}" for row in inner)]
+        if any("raise Rejected" in row for row in inner) and self.choices.chance(70):
+            caught = self.expressions.new_name()
+            text = f"f'{{{caught}}} {{{caught}.reason}} {{{caught}.number + 1}}'"
+            inner = ["try:", *(f"    {row}" for row in inner), f"except Rejected as {caught}:"]
+            inner += [f"    {name}.status = {text}"]
+        rows += [*inner, f"look([{name}, {other}])"]
+        return [*rows, self._assigned("int", number)], True
+
+    def _filled(self, pattern: str, name: str, number: str, other: str) -> str:
+        return self.expressions.filled(pattern.format(x=name, v=number, w=other), 1)
