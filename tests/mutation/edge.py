@@ -41,7 +41,7 @@ class EdgeModule:
 
     def made(self) -> Module:
         """Return the module with its mutants. One of them may be planted, once."""
-        return Module(self.name, ROOT, Swaps(ast.parse(self.text)))
+        return Module(self.name, ROOT, Swaps(ast.parse(self.text)), self.text)
 
     @cached_property
     def mutants(self) -> list[Mutant]:

@@ -65,7 +65,12 @@ def answered(
 ) -> tuple[int, Any]:
     """Return status and body of the route with no parameters, an empty body and a caller of IAM."""
     host: Any = SimpleNamespace(
-        front=Commands(), perform=_drained, forms_scheme=forms, log_fault=print
+        front=Commands(),
+        perform=_drained,
+        forms_scheme=forms,
+        log_fault=print,
+        ports=SimpleNamespace(perform=lambda _clock: 0),
+        look=lambda _now_ms: None,
     )
     method, _, path = route.partition(" ")
     authorizer = {"jwt": {"claims": claims}} if claims else {"iam": {"userArn": CALLER}}
