@@ -156,6 +156,8 @@ SWEEP_ROWS_MAX: Final = 1_000
 # The sweeper sends this many further pages of a shard to workers. The remaining pages follow a
 # minute later.
 SWEEP_PAGES_MAX: Final = 60
+# The workers receive the further pages of a shard within this time.
+SWEEP_HANDED_SECONDS: Final = 50
 # The sweeper counts the open executions and the tasks that wait in pools once in this time, for the
 # dashboard.
 OPEN_COUNT_MINUTES: Final = 5

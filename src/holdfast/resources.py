@@ -8,8 +8,9 @@ here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
