@@ -266,7 +266,7 @@ class Copy:
         asset = target.parent / "asset"
         asset.mkdir(parents=True, exist_ok=True)
         (asset / "handler.py").write_text("")
-        program = importlib.import_module("tests.infra.synth")
+        program: Any = importlib.import_module("tests.infra.synth")
         healthy = self._assembly("healthy")
         if target != healthy:
             program.synthesise_page = lambda _page, folder: shutil.copytree(

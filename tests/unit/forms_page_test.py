@@ -135,7 +135,8 @@ def test_a_page_shows_title_details_and_the_end_and_escapes_them() -> None:
     )
     _, content = Page(bool, details=["<x>"])()
     assert "</h1><p>[&quot;&lt;x&gt;&quot;]</p><form" in content
-    for nothing in (None, {}):
+    empty: tuple[Any, ...] = (None, {})
+    for nothing in empty:
         _, content = Page(bool, details=nothing)()
         assert ("</h1><form" in content) == (nothing is None)
 
