@@ -47,7 +47,6 @@ from holdfast.runtime.effects import (
     Query,
     Update,
 )
-from holdfast.runtime.kept_events import OVER
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
@@ -116,7 +115,7 @@ def _is_complete(row: Item, state: Execution, awaiting: Awaiting, now_ms: int) -
     with reading("a registration"):
         return (
             bool(row.get(_COMPLETE))
-            and OVER not in row
+            and inbox.OVER not in row
             and row.get(inbox.RETRIES) == state.redrives
             and int(row["ttl"]) >= ends_s
         )

@@ -178,6 +178,8 @@ def _answer(
 
 #: The attribute of a registration that says how often its execution had been retried.
 RETRIES: Final = "rd"
+#: The attribute that marks a registration whose execution has ended.
+OVER: Final = "over"
 
 
 def register(

@@ -146,7 +146,7 @@ def _wake(tenant: str, wanted: CheckedEvent, item: Item, only: Any) -> Generator
     one that may use it; None: all of them.
     """
     rows = yield Query(tables.MAIL, str(item["pk"]), begins_with=keys.REGISTRATION_PREFIX)
-    open_rows = [row for row in rows if kept_events.OVER not in row]
+    open_rows = [row for row in rows if inbox.OVER not in row]
     waiting = [row for row in open_rows if only in (None, inbox.registered(row))]
     found = [inbox.registered(row) for row in waiting]
     if found:
