@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.aws.telemetry import LABEL_FIELDS, Metrics
-from holdfast.limits import DUE_SHARDS
 from holdfast.runtime.commands.counts import measure_open
 from holdfast.runtime.commands.pools import measure_pools
 from holdfast.runtime.effects import Measure, Put, PutIfAbsent, RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.gates.rules import LimitRule, LimitUse
 from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage.spread import DUE, Spread
 from holdfast_simulator.flow import START_MS, FlowWorld, Work
 from holdfast_simulator.flow import machine as machine_of_tasks
 from holdfast_simulator.world import Killed
@@ -58,7 +58,7 @@ class Measured(Shop):
         ]
 
     def sweep(self) -> None:
-        for shard in range(DUE_SHARDS):
+        for shard in range(DUE.least):
             self.world.call(sweeper.sweep(shard, "sweeper"))
 
 
@@ -161,7 +161,7 @@ def open_orders() -> Measured:
         shop.start(name=name)
         shop.world.now_ms += 1_000
     shop.world.run(until_ms=shop.world.now_ms + 1_000)
-    shop.world.call(measure_open("default"))
+    shop.world.call(measure_open("default", Spread()))
     return shop
 
 

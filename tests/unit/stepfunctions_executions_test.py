@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.run_ids import child_run, map_run_uuid, run_of_map_run, run_of_uuid, uuid_of
+from holdfast.core.run_ids import (
+    SPREAD_MAX,
+    child_run,
+    map_run_uuid,
+    run_of_map_run,
+    run_of_uuid,
+    spread_of,
+    uuid_of,
+)
 from holdfast.core.state import Parent
 from holdfast.errors import ServiceFault
 from holdfast.limits import CHILD_DEPTH_MAX, PAYLOAD_BYTES_MAX
@@ -32,11 +40,16 @@ SLOW = states(A=WAIT)
 # -- ids -------------------------------------------------------------------------------------------
 
 
-@given(now_ms=st.integers(0, 2**48 - 1), chance=st.binary(min_size=16, max_size=16))
-def test_a_run_and_its_uuid_are_one_another(now_ms: int, chance: bytes) -> None:
-    run = keys.mint_run("default", now_ms, chance, b"secret")
+@given(
+    now_ms=st.integers(0, 2**45 - 1),
+    chance=st.binary(min_size=16, max_size=16),
+    spread=st.integers(0, SPREAD_MAX),
+)
+def test_a_run_and_its_uuid_are_one_another(now_ms: int, chance: bytes, spread: int) -> None:
+    run = keys.mint_run("default", now_ms, chance, b"secret", spread)
     assert run_of_uuid(uuid_of(run)) == run
     assert keys.minted_ms(run) == now_ms
+    assert spread_of(run) == spread_of(child_run(run, 7, 0)) == spread
 
 
 @given(chance=st.binary(min_size=16, max_size=16), entry=st.integers(0, 2**20 - 1))

@@ -55,6 +55,7 @@ from holdfast.runtime.listing import is_listed
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE
 
 if TYPE_CHECKING:
     from holdfast.runtime.question_events import QuestionEvents
@@ -90,7 +91,7 @@ def carry_out(
             case RegisterForEvent(entry=entry):
                 found += yield from _register(log, entry, now_ms)
             case StartChild(entry, lane):
-                yield from children.start(log, program, entry, lane, now_ms)
+                found += yield from children.start(log, program, entry, lane, now_ms)
             case StopChild(entry, number):
                 yield from children.stop(log, entry, number, now_ms)
                 stopped.append((entry, number))
@@ -236,7 +237,7 @@ def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Eff
     yield Put(
         tables.MAIL,
         {
-            "pk": keys.due_partition(keys.due_shard(log.run)),
+            "pk": keys.due_partition(DUE.of(log.run)),
             "sk": keys.timer_row(look_ms, log.tenant, log.run, entry),
             FORMAT_FIELD: FORMAT,
             "t": log.tenant,
@@ -296,7 +297,7 @@ def _archive_item(log: Log, stopped_ms: int) -> Item:
     """Return the row by which the archiver finds the ended execution."""
     due_ms = stopped_ms + ARCHIVE_AFTER_SECONDS * 1_000
     return {
-        "pk": keys.archive_partition(keys.due_shard(log.run)),
+        "pk": keys.archive_partition(DUE.of(log.run)),
         "sk": keys.archive_row(due_ms, log.tenant, log.run),
         FORMAT_FIELD: FORMAT,
         "t": log.tenant,

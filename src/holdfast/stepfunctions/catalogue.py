@@ -30,6 +30,7 @@ from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, require_format
+from holdfast.runtime.storage.spread import Spread
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.faults import concurrent, unstorable
 
@@ -42,7 +43,8 @@ class Service:
 
     `payload_bytes_max` limits inputs and outputs of executions; None: no limit. `workflows` are the
     deployed ones, which this API shows as state machines; `types` are those of their data. `caller`
-    is the verified identity of the request, None for a request of a task.
+    is the verified identity of the request, None for a request of a task. `spread`: over how many
+    partitions the stack spreads rows. `has_history_limit`: executions end at AWS's 25,000 events.
     """
 
     programs: Programs
@@ -53,10 +55,19 @@ class Service:
     workflows: Mapping[str, Definition] = field(default_factory=dict)
     types: Types = field(default_factory=Untyped)
     caller: str | None = None
+    spread: Spread = field(default_factory=Spread)
+    has_history_limit: bool = False
 
     @property
     def known(self) -> Lookup:
-        return Lookup(self.programs, self.workflows, self.keys, FORMATS, self.types)
+        return Lookup(
+            self.programs,
+            self.workflows,
+            self.keys,
+            FORMATS,
+            self.types,
+            spread=self.spread,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,4 +79,5 @@ def has_open_executions(
 def _open_executions(
     service: Service, arn: MachineArn, before: str, size: int
 ) -> Generator[Effect, Any, Page]:
-    return (yield from page_of(service.tenant, Wanted(arn, ("RUNNING",), None), before, size))
+    wanted = Wanted(arn, ("RUNNING",), None)
+    return (yield from page_of(service.tenant, service.spread, wanted, before, size))

@@ -17,7 +17,6 @@ from typing import Any
 
 from holdfast.core.state import Execution
 from holdfast.errors import HoldfastError, is_damage
-from holdfast.limits import START_SHARDS
 from holdfast.runtime.commands.redrives import as_redriven, redrives_of
 from holdfast.runtime.commands.start_rows import LISTED_MS, Start, read_start
 from holdfast.runtime.effects import Clock, Effect, Item, Put, Query
@@ -25,6 +24,7 @@ from holdfast.runtime.listing import ListEntry, Page, cut_page, read_page
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import MACHINE_STARTS, Spread
 from holdfast.stepfunctions.arns import MachineArn
 
 
@@ -59,13 +59,16 @@ class Wanted:
         )
 
 
-def page_of(tenant: str, wanted: Wanted, before: str, size: int) -> Generator[Effect, Any, Page]:
+def page_of(
+    tenant: str, spread: Spread, wanted: Wanted, before: str, size: int
+) -> Generator[Effect, Any, Page]:
     """Return the matching executions from all sources, newest first. `before` is a key of the
     list.
     """
     now_ms = yield Clock()
     page = yield from read_page(
         tenant,
+        spread,
         statuses=wanted.statuses,
         workflow=wanted.workflow,
         before=before,
@@ -75,7 +78,7 @@ def page_of(tenant: str, wanted: Wanted, before: str, size: int) -> Generator[Ef
     if wanted.map_run is not None:
         return _fitting(wanted, page.entries, page.after or "", size)
     indexed = {entry.run: entry for entry in page.entries}
-    starts, floor = yield from _starts(tenant, wanted, before, size)
+    starts, floor = yield from _starts(tenant, spread, wanted, before, size)
     for _, start in starts:
         if start.run not in indexed:
             begun = yield from _of_log(tenant, start)
@@ -92,13 +95,13 @@ def _fitting(wanted: Wanted, found: Iterable[ListEntry], read_to: str, size: int
 
 
 def _starts(
-    tenant: str, wanted: Wanted, before: str, size: int
+    tenant: str, spread: Spread, wanted: Wanted, before: str, size: int
 ) -> Generator[Effect, Any, tuple[list[tuple[str, Start]], str]]:
     now_ms = yield Clock()
     young = f"{now_ms - LISTED_MS:015d}#"
     found: list[tuple[str, Start]] = []
     floor = ""
-    for shard in range(START_SHARDS):
+    for shard in range(MACHINE_STARTS.count(spread.read)):
         partition = keys.starts(tenant, wanted.workflow, shard)
         items: Iterable[Item] = yield Query(
             tables.MAIL, partition, after=young, until=before, reverse=True, limit=size + 1

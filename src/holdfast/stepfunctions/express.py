@@ -67,7 +67,7 @@ def start_sync_execution(service: Service, request: Mapping[str, Any], chance: b
     data = input_of(service, request)
     yield from service.programs.fetch(service.tenant, startable.definition)
     now_ms = yield Clock()
-    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
+    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret, service.spread.minted)
     origin = _origin(service, startable, request, run)
     hold = ExpressRun(service.tenant, service.programs.program(startable.definition), origin)
     state = yield from hold.run(run, data, now_ms)

@@ -52,6 +52,7 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import ITEMS, Formats, require_format
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE, Spread
 
 Findings: TypeAlias = Generator[Effect, Any, "list[Diagnosed]"]
 
@@ -107,11 +108,12 @@ class Diagnosed:
 
 @dataclass(slots=True)
 class Examination:
-    """What one run of the doctor knows: tenant, time, watched executions, quarantined
+    """What one run of the doctor knows: tenant, spread, time, watched executions, quarantined
     executions.
     """
 
     tenant: str
+    spread: Spread
     now_ms: int
     held: Mapping[str, Quarantined]
     watched: dict[int, frozenset[str]] = field(default_factory=dict)
@@ -342,7 +344,7 @@ def _of_lanes(place: Examination, log: Log, frame: Frame, waiting: ChildExecutio
     """
     found: list[Diagnosed] = []
     for lane in waiting.open_lanes:
-        key = children.notice_key(waiting.entry, lane)
+        key = children.notice_key(waiting.entry, lane, waiting.redrives)
         item = yield Get(tables.MAIL, keys.inbox(place.tenant, log.run), key)
         if item is not None:
             stored_ms = _stored_ms(item, "a notice of a child's end")
@@ -379,8 +381,19 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
         why = Symptom.CHILD_MISSING
         return [finding_of(log, why, since_ms, repair=repair, state=state, advice=advice)]
     if child.state.is_ended and child.state.stopped_ms is not None:
-        return [finding_of(child, Symptom.CHILD_UNTOLD, child.state.stopped_ms)]
+        # An older end of a redriven child is no fault: the redrive is on its way.
+        redriven_ms = log.records[-1].at_ms if _is_earlier(child.state, frame) else 0
+        since_ms = max(child.state.stopped_ms, redriven_ms)
+        return [finding_of(child, Symptom.CHILD_UNTOLD, since_ms)]
     return []
+
+
+def _is_earlier(child: Execution, frame: Frame) -> bool:
+    """Return True when the child ended before the last redrive of its map run."""
+    waiting, parent = frame.waiting, child.parent
+    if parent is None or not isinstance(waiting, ChildExecutions):
+        return False
+    return parent.get("round", 0) < waiting.redrives
 
 
 # -- watching --------------------------------------------------------------------------------------
@@ -393,7 +406,7 @@ def _of_watch(place: Examination, log: Log) -> Findings:
         # SQS still has the start message of this execution and delivers it again after a crash, so
         # no watchdog row is needed.
         return []
-    watched = yield from watched_in(place, keys.due_shard(log.run))
+    watched = yield from watched_in(place, DUE.of(log.run))
     if keys.execution(place.tenant, log.run) in watched:
         return []
     # The watchdog rows were read before this log, and the execution may have been opened in

@@ -118,6 +118,8 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _schedule(setting, delivery))
         if delivery.body["k"] == messages.SWEEP:
             return (yield from _sweep(setting, delivery))
+        if delivery.body["k"] == messages.SWEEP_STARTS:
+            return (yield from _sweep_starts(setting, delivery))
         if delivery.body["k"] == messages.ARCHIVE:
             return (yield from _archive(setting, delivery))
         if delivery.body["k"] == messages.REMIND:
@@ -170,6 +172,16 @@ def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     yield from sweeper.sweep_page(
         delivery.body, delivery.owner, setting.formats, archives=setting.archives
     )
+    return True
+
+
+def _sweep_starts(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Process a shard of rows of starts. If the processing of a row failed, a later sweep tries it
+    again.
+    """
+    from holdfast.runtime.maintenance import lost_starts  # noqa: PLC0415  (few stacks have so many)
+
+    yield from lost_starts.sweep_shard(delivery.body, delivery.owner, setting.formats)
     return True
 
 
