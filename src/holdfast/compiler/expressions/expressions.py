@@ -61,7 +61,9 @@ from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
     NEVER,
     REFUSED,
+    STR,
     UNKNOWN,
+    UUID,
     EnumOf,
     ErrorOf,
     ModelOf,
@@ -304,6 +306,9 @@ class Expressions:
                 return found if narrowed is None else found._replace(type=narrowed)
             case type_ if type_ == NEVER:
                 return TypedQuery(FieldOf(base.query, node.attr), NEVER, base.fails)
+            case type_ if type_ == UUID and node.attr == "hex":
+                digits = FunctionCall("replace", (base.query, Constant("-"), Constant("")))
+                return TypedQuery(digits, STR, base.fails)
             case _ if (part := part_of(base, node.attr)) is not None:
                 return part
             case type_ if may_be_none(type_):

@@ -217,9 +217,7 @@ def _round_to_places(
             return value
         case ast.Constant(value=0) if is_numeric(value.type):
             return TypedQuery(FunctionCall("round", (value.query,)), FLOAT, value.fails)
-        case ast.Constant(value=int(count)) if (
-            is_numeric(value.type) and 0 < count <= PLACES_MAX
-        ):
+        case ast.Constant(value=int(count)) if is_numeric(value.type) and 0 < count <= PLACES_MAX:
             query = hold(value.query, lambda held: rounded(held, count), "_number")
             return TypedQuery(query, value.type, value.fails)
     step = None
