@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from holdfast.api.boundary import JsonValue
 from holdfast.api.library_signatures import VOLATILE
 from holdfast.api.limits import Limit
+from holdfast.api.registry import Registry
 from holdfast.api.tasks import Task, Workflow
 from holdfast.compiler.compile import compile_workflow
 from holdfast.limits import REQUEST_SUFFIX
@@ -226,6 +227,9 @@ def _without_python(
     script: Script,
     stop_ms: int | None,
 ) -> Trace:
+    registry = Registry.from_modules([workflow.function.__module__])
+    script.tasks.update(registry.tasks)
+    script.workflows.update(registry.workflows)
     compiled = run_compiled(workflow, given, script, stop_ms)
     if compiled.end is None or compiled.end.status != "SUCCEEDED":
         return compiled

@@ -17,6 +17,7 @@ from holdfast.api.library import NOW
 from holdfast.compiler.context import NOTHING, TypedQuery, UndoHandle
 from holdfast.compiler.expressions.comprehensions import COMPREHENSION
 from holdfast.compiler.expressions.construct import construct
+from holdfast.compiler.expressions.decimals import value_of_call
 from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper, lower_method
 from holdfast.compiler.expressions.methods import call_method
@@ -69,6 +70,9 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         if isinstance(function, ast.Attribute):
             return _method(expressions, node, function)
         return _unknown_function(expressions, node)
+    made = value_of_call(expressions, node, found)
+    if made is not None:
+        return made
     if is_model(found):
         return construct(expressions, node, found)
     if is_named_tuple(found):
