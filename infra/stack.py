@@ -55,6 +55,7 @@ class HoldfastStack(Stack):
             forms=settings.has_forms,
             question_events=settings.tells_questions,
             payload_limit=settings.limits_payloads,
+            history_limit=settings.limits_histories,
             secrets_key=settings.seals_secrets,
             customer_managed_key=settings.owns_key,
             archive=settings.has_archive,

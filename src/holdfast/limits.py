@@ -35,6 +35,7 @@ CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
 # The length of the traceback of a failed attempt, which its event stores.
 TRACEBACK_CHARACTERS_MAX: Final = 4_096
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
+HISTORY_EVENTS_MAX: Final = 25_000  # Step Functions: events of a standard execution, where on
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
 # -- The log (our choice; the reasons are in docs/reference/log.md) --------------------------------
@@ -155,6 +156,8 @@ SWEEP_ROWS_MAX: Final = 1_000
 # The sweeper sends this many further pages of a shard to workers. The remaining pages follow a
 # minute later.
 SWEEP_PAGES_MAX: Final = 60
+# The workers receive the further pages of a shard within this time.
+SWEEP_HANDED_SECONDS: Final = 50
 # The sweeper counts the open executions and the tasks that wait in pools once in this time, for the
 # dashboard.
 OPEN_COUNT_MINUTES: Final = 5

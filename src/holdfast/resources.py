@@ -8,8 +8,9 @@ here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,7 @@ ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
 ENV_TASKS_ROLE: Final = "HOLDFAST_TASKS_ROLE"
 # With "off", AWS's limit of 256 KiB does not apply to the data of state machines.
 ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
+ENV_HISTORY_LIMIT: Final = "HOLDFAST_HISTORY_LIMIT"
 # The functions of task groups, as `payments=arn:…,mail=arn:…`. The API and the workers have the
 # variable.
 ENV_GROUP_FUNCTIONS: Final = "HOLDFAST_GROUP_FUNCTIONS"

@@ -19,6 +19,7 @@ from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast_simulator import aftermath
 from holdfast_simulator.expiry import Expiry
+from holdfast_simulator.growth import Growth
 from holdfast_simulator.invariants import VIOLATIONS_MAX, violations
 from holdfast_simulator.invariants.dues import STUCK_MS, UNHIDDEN_MS
 from holdfast_simulator.invocations import Workers
@@ -174,6 +175,7 @@ def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> ScheduleResult:
     Minute(simulation)
     Expiry(simulation)
     RepairRounds(simulation)
+    Growth(simulation)
     aftermath.Operator(simulation)
     people = People(simulation, replace(deployed.front(), spread=spread))
     people.begin()

@@ -119,6 +119,7 @@ def make_host(keys: SigningKeys) -> Host:
         lambda: deployment.front(programs, keys),
         metrics,
         payload_bytes_max=None if is_unlimited else PAYLOAD_BYTES_MAX,
+        has_history_limit=os.environ.get(resources.ENV_HISTORY_LIMIT) == "on",
         schedules=deployment.schedules,
         forms_scheme="https" if forms_url else None,
         spread=spread_for(int(os.environ.get(resources.ENV_STARTS_PER_SECOND, STARTS_PER_SECOND))),

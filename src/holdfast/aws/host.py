@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,7 @@ from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import Ports
 from holdfast.aws.telemetry import Metrics, log_fault
 from holdfast.errors import HoldfastBug, HoldfastError, ServiceFault
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     DEAD_LETTER_BATCHES_MAX,
@@ -74,6 +75,7 @@ class Host:
 
     * `has_threads` False: everything runs in one thread, for a local stack with a virtual clock.
     * `payload_bytes_max` limits the data of state machines; None removes AWS's limit.
+    * `has_history_limit`: standard executions of state machines end at AWS's 25,000 events.
     * `schedules`: those that the code declares, by name.
     * `spread`: the spread that this deployment sets; the sweeper stores it.
     * `forms_scheme`: the URL scheme of links to forms of questions; None: this stack has no forms.
@@ -85,6 +87,7 @@ class Host:
     metrics: Metrics
     has_threads: bool = True
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
+    has_history_limit: bool = False
     schedules: Mapping[str, Plan] = field(default_factory=dict)
     forms_scheme: str | None = "http"
     spread: int = 0

@@ -155,6 +155,7 @@ def service_of(host: Host, place: tuple[str, str, str], caller: str | None = Non
         front.types,
         caller,
         front.spread,
+        host.has_history_limit,
     )
 
 

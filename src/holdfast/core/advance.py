@@ -45,14 +45,15 @@ starts and joins the branches of a Parallel and the iterations of a Map; `cancel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, PollRule, Program, TaskState
 from holdfast.core import cancelling, facts, forking, map_run, migrating, pausing, skipping, steps
+from holdfast.core.apply.map_run import children_to_resume
 from holdfast.core.decision import (
     Decision,
+    HistoryFullError,
     event_type,
     note_started,
     oversize,
@@ -79,12 +80,14 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import abandoned, is_frozen, is_overdue, overdue
 from holdfast.errors import HoldfastBug
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     CLOCK_ERROR_MS,
     ERROR_CHARACTERS_MAX,
     EVENTS_MAX,
     EXPRESS_SECONDS_MAX,
+    HISTORY_EVENTS_MAX,
     PURE_STATES_PER_RECORD_MAX,
     TAKEOVERS_MAX,
 )
@@ -110,6 +113,14 @@ def advance(
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
+    try:
+        _use(decision, offered)
+    except HistoryFullError:
+        _end_full(decision)
+    return Transition(tuple(decision.events), decision.state)
+
+
+def _use(decision: Decision, offered: Sequence[Fact]) -> None:
     # Apply a stop before the execution continues. An execution that loops without a wait has new
     # states to evaluate at the end of every record, so it would never reach a stop that is applied
     # afterwards.
@@ -122,7 +133,6 @@ def advance(
             _offer_open(decision, fact)
     if not decision.is_started:
         raise HoldfastBug("an execution that has not started was asked for its state")
-    return Transition(tuple(decision.events), decision.state)
 
 
 def note(
@@ -176,6 +186,17 @@ def _end_endless(decision: Decision, frame: Frame) -> None:
     cause = f"The execution has more than {EVENTS_MAX} events."
     details = {"error": TOO_MANY_EVENTS, "cause": cause}
     decision.emit("ExecutionFailed", previous=frame.previous, details=details)
+
+
+def _end_full(decision: Decision) -> None:
+    """End an execution at AWS's last event (AWS docs, "Avoid reaching the history quota"). Nothing
+    catches this error: there is no room for the events of a catcher.
+    """
+    if decision.state.is_ended:
+        return
+    cause = f"The execution reached the maximum number of history events ({HISTORY_EVENTS_MAX})."
+    details = {"error": error_names.RUNTIME, "cause": cause}
+    decision.emit("ExecutionFailed", previous=decision.state.last_event, details=details)
 
 
 def _offer(decision: Decision, fact: Fact) -> None:
@@ -709,6 +730,8 @@ def is_redriven_by(state: Execution, fact: facts.RedriveRequested | facts.SkipRe
     """
     if fact.control_id <= state.last_control or not state.resting or state.is_undone:
         return False
+    if isinstance(fact, facts.RedriveRequested) and fact.round:
+        return state.parent is not None and fact.round > state.parent.get("round", 0)
     assert state.stopped_ms is not None
     return fact.control_id >= f"{state.stopped_ms - 2 * CLOCK_ERROR_MS:015d}"
 
@@ -727,10 +750,17 @@ def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
     own: dict[str, Any] = {"control": fact.control_id}
     words = {"reason": fact.reason, "by": fact.by}
     own |= {name: text for name, text in words.items() if text is not None}
+    if fact.round:
+        own["round"] = fact.round
     if decision.program.timeout_seconds is not None:
         own["due"] = decision.moment.now_ms + decision.program.timeout_seconds * 1_000
+    map_runs = [one.id for one in state.resting.values() if children_to_resume(one.waiting)]
+    if map_runs:
+        own["map_runs"] = map_runs
     details = {"redriveCount": state.redrives + 1}
     decision.emit("ExecutionRedriven", previous=state.last_event, details=details, **own)
+    for frame_id in map_runs:
+        map_run.go_on(decision, frame_id)
     for frame in state.resting.values():
         for due in frame.deadlines if frame.id in decision.state.frames else ():
             cancelling.set_deadline(decision, frame.id, due.number, due.seconds)

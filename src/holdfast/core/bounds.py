@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
 #: The fields of a request that changes bounds, and of the event that records it.

@@ -8,7 +8,6 @@ So a worker may safely offer it again after a refused commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from holdfast.asl.program import Json, Program
@@ -25,6 +24,7 @@ from holdfast.core.state import (
     Queued,
 )
 from holdfast.errors import HoldfastBug
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +253,14 @@ class StopRequested:
 class RedriveRequested:
     """Control message: an ended execution that has not succeeded continues where it stopped.
 
-    `by` is the verified identity of the caller. Only the history shows `reason` and `by`.
+    `by` is the verified identity of the caller. Only the history shows `reason` and `by`. `round`
+    is the redrive of the map run that redrives this child of it, 0 for any other request.
     """
 
     control_id: str
     reason: str | None = None
     by: str | None = None
+    round: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,7 @@ class Holdfast(Construct):
         question_events: bool = False,
         notify_questions_to: sns.ITopic | None = None,
         payload_limit: bool = True,
+        history_limit: bool = False,
         secrets_key: bool | None = None,
         customer_managed_key: bool = False,
         archive: bool = False,
@@ -136,6 +137,7 @@ class Holdfast(Construct):
                 has_forms=forms,
                 tells_questions=question_events or notify_questions_to is not None,
                 limits_payloads=payload_limit,
+                limits_histories=history_limit,
                 seals_secrets=secrets_key is True,
                 owns_key=customer_managed_key,
                 has_archive=archive,
@@ -494,6 +496,8 @@ class Holdfast(Construct):
             )
         if shape in _RUN_TASKS and not self._settings.limits_payloads:
             names[resources.ENV_PAYLOAD_LIMIT] = "off"
+        if shape in _RUN_TASKS and self._settings.limits_histories:
+            names[resources.ENV_HISTORY_LIMIT] = "on"
         if shape in _WORKERS and self._settings.tells_status:
             names[resources.ENV_STATUS_EVENTS] = "on"
         if shape in _WORKERS and self._settings.tells_questions:

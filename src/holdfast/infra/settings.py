@@ -70,6 +70,7 @@ class Settings:
       machine begins or ends. `tells_questions`: also when a question to a person opens.
     * `has_forms`: the API has the forms behind signed links.
     * `limits_payloads`: AWS's limit of 256 KiB applies to the data of state machines.
+    * `limits_histories`: AWS's limit of 25,000 events applies to executions of state machines.
     * `seals_secrets`: the stack has a key for the values that workflows mark as secret.
     * `owns_key`: stored data is encrypted with the stack's own key, not with AWS's.
     * `has_archive`: executions that have ended are stored in a bucket before they expire.
@@ -94,6 +95,7 @@ class Settings:
     has_forms: bool = False
     tells_questions: bool = False
     limits_payloads: bool = True
+    limits_histories: bool = False
     seals_secrets: bool = False
     owns_key: bool = False
     has_archive: bool = False
@@ -155,6 +157,7 @@ class Settings:
                 has_forms=switch("forms"),
                 tells_questions=switch("question_events"),
                 limits_payloads=switch("payload_limit"),
+                limits_histories=switch("history_limit"),
                 seals_secrets=switch("secrets"),
                 owns_key=switch("customer_managed_key"),
                 has_archive=switch("archive"),

@@ -92,7 +92,7 @@ def carry_out(
             case RegisterForEvent(entry=entry):
                 found += yield from _register(log, entry, now_ms)
             case StartChild(entry, lane):
-                yield from children.start(log, program, entry, lane, now_ms)
+                found += yield from children.start(log, program, entry, lane, now_ms)
             case StopChild(entry, number):
                 yield from children.stop(log, entry, number, now_ms)
                 stopped.append((entry, number))

@@ -393,7 +393,8 @@ def _is_paused_after(fact: Control, *, is_paused: bool) -> bool:
 def _control(control_id: str, item: Item) -> Control:
     kind = item.get("kind")
     if kind == REDRIVE:
-        return facts.RedriveRequested(control_id, _word(item, "reason"), _word(item, "by"))
+        words = (_word(item, "reason"), _word(item, "by"))
+        return facts.RedriveRequested(control_id, *words, int(item.get("round", 0)))
     if kind == PAUSE:
         reason, by = str(item["reason"]), str(item["by"])
         timers = next(one for one in PAUSE_TIMERS if one == item["timers"])

@@ -41,12 +41,13 @@ begins.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from holdfast import resources
 from holdfast.core.state import STATUSES, Attribute, Execution
 from holdfast.core.subjects import Subject, indexed_subjects
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import ENDED_RETENTION_SECONDS, ERROR_CHARACTERS_MAX
 from holdfast.runtime import wait_text
 from holdfast.runtime.effects import Condition, Effect, Item, ListPage, QueryList, Together

@@ -7,10 +7,10 @@ A message only wakes an execution; it decides nothing. `hint` says how much of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from holdfast.errors import HoldfastBug, NewerFormatError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast.runtime.storage.json_values import is_unicode

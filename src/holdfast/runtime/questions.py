@@ -19,12 +19,12 @@ the new assignee (`to`), and a second row, the pointer, is in the inbox of that 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.commands import OpenQuestion
 from holdfast.core.decision import iso_time
 from holdfast.core.state import Execution
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import EVENT_RETENTION_SECONDS, QUESTION_RETENTION_SECONDS
 from holdfast.runtime.effects import (
     Condition,

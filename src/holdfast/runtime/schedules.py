@@ -20,11 +20,12 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, Final
 
 from holdfast.core.schedules import Policy, Progress, Rule, due_ms
 from holdfast.errors import HoldfastError, is_damage
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     SCHEDULE_BURST_MAX,
     START_RESENT_SECONDS_MAX,

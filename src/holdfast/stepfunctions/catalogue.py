@@ -44,7 +44,7 @@ class Service:
     `payload_bytes_max` limits inputs and outputs of executions; None: no limit. `workflows` are the
     deployed ones, which this API shows as state machines; `types` are those of their data. `caller`
     is the verified identity of the request, None for a request of a task. `spread`: over how many
-    partitions the stack spreads rows.
+    partitions the stack spreads rows. `has_history_limit`: executions end at AWS's 25,000 events.
     """
 
     programs: Programs
@@ -56,6 +56,7 @@ class Service:
     types: Types = field(default_factory=Untyped)
     caller: str | None = None
     spread: Spread = field(default_factory=Spread)
+    has_history_limit: bool = False
 
     @property
     def known(self) -> Lookup:

@@ -18,9 +18,11 @@ list that is not remembered any longer is visited as a whole, with the same resu
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from threading import Lock
 from typing import Any, Final, NamedTuple
+
+from holdfast.lazy_dataclass import dataclass
 
 #: Shorter lists are not remembered: to visit them takes no longer.
 ITEMS_MIN: Final = 64

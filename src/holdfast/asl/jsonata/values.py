@@ -12,12 +12,12 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final, Protocol, TypeAlias
 
 from holdfast.asl.jsonata.growing import ITEMS_MIN, NEWEST, Measure
+from holdfast.lazy_dataclass import dataclass
 
 StrictJson: TypeAlias = "bool | int | float | str | list[StrictJson] | dict[str, StrictJson] | None"
 

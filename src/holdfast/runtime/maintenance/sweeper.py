@@ -20,7 +20,7 @@ spread 0:
 
 **Many rows.** The sweeper processes the first page of a shard itself, and sends a message for each
 further page. Workers process those pages in parallel, so the rows of a minute do not wait for one
-process.
+process. With more shards it hands out the first page, too.
 
 **Cost.** An execution that waits for a month has one row, which is read when its check time comes.
 The intervals between checks grow from an hour to a week the longer the execution waits.
@@ -50,6 +50,7 @@ from holdfast.limits import (
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     SWEEP_AHEAD_SECONDS,
+    SWEEP_HANDED_SECONDS,
     SWEEP_PAGES_MAX,
     SWEEP_ROWS_MAX,
     SWEEP_SECONDS,
@@ -121,15 +122,18 @@ def sweep(
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
-    # Process as many rows in all as with the shards of spread 0. One process could not do more in a
-    # minute.
+    # With more shards than at spread 0 one process could not work off a page of each in a minute.
+    # So it processes short pages only, and hands out all rows of a shard that has more.
     own_max = SWEEP_ROWS_MAX * DUE.least // DUE.count(spread)
     rows = yield Query(tables.MAIL, keys.due_partition(shard), until=until, limit=own_max)
     looks = [look_ms for look_ms in map(_look_ms, rows) if look_ms is not None]
     oldest_ms = min(looks, default=now_ms)
     yield Measure(resources.METRIC_SWEEP_LAG, max(0, now_ms - oldest_ms) / 1_000, "Seconds")
     if len(rows) == own_max:
-        yield from _hand_out(shard, str(rows[-1]["sk"]), until, now_ms)
+        if own_max < SWEEP_ROWS_MAX:
+            rows = []
+        last = str(rows[-1]["sk"]) if rows else keys.BEFORE_DUE_ROWS
+        yield from _hand_out(shard, last, until, now_ms)
     for row in rows:
         refused += yield from _row(row, logs, now_ms)
     return refused
@@ -140,17 +144,24 @@ def _hand_out(shard: int, after: str, until: str, now_ms: int) -> NoResult:
     parallel.
 
     If such a message is lost or late, nothing is lost: the next sweep reads the rows that still
-    exist.
+    exist. The messages are delayed by some seconds each, because the workers of one shard write to
+    one partition: all pages at once would take more than the partition's 1,000 units a second.
     """
+    pages: list[dict[str, Any]] = []
     for _ in range(SWEEP_PAGES_MAX):
         rows = yield Query(
             tables.MAIL, keys.due_partition(shard), after=after, until=until, limit=SWEEP_ROWS_MAX
         )
         if not rows:
-            return
+            break
         last = str(rows[-1]["sk"])
-        yield Send((Message(messages.sweep(shard, after, last, now_ms)),))
+        pages.append(messages.sweep(shard, after, last, now_ms))
         after = last
+    if pages:
+        apart_seconds = SWEEP_HANDED_SECONDS / len(pages)
+        yield Send(
+            tuple(Message(page, int(number * apart_seconds)) for number, page in enumerate(pages))
+        )
 
 
 def sweep_page(

@@ -21,7 +21,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from json.encoder import encode_basestring
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from holdfast.core.state import Execution
 from holdfast.core.state_json import UnknownState, from_json, to_json
 from holdfast.cost import item_bytes, write_units
 from holdfast.errors import HoldfastBug, SnapshotError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     LIST_PREFIX_ITEMS_MIN,
     RECORD_BYTES_MAX,

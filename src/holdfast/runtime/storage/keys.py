@@ -421,6 +421,10 @@ def early_events(tenant: str) -> str:
 # -- due rows --------------------------------------------------------------------------------------
 
 
+#: This text sorts before every due row, whose key begins with 15 digits.
+BEFORE_DUE_ROWS: Final = "0"
+
+
 def due_partition(shard: int) -> str:
     return f"~due#{shard}"
 

@@ -28,10 +28,10 @@ rows in a shard that some process does not read yet.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import Final
 
 from holdfast.core.run_ids import SPREAD_MAX, spread_of
+from holdfast.lazy_dataclass import dataclass
 
 #: The starts a second of spread 0.
 STARTS_PER_SECOND: Final = 1_000

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import INLINE_TIMEOUT_SECONDS_MAX
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
