@@ -21,6 +21,7 @@ from holdfast.infra.bundle import build_asset, compile_workflows
 from holdfast.infra.locked import only_for_tools
 from holdfast.infra.settings import _LOG_DAYS, Settings
 from holdfast.infra.unfit import Unfit, read_object
+from holdfast.runtime.storage.spread import STARTS_PER_SECOND
 
 ROOT = Path(__file__).parents[2]
 PLAIN = """
@@ -309,3 +310,11 @@ def test_an_object_that_the_context_does_not_have_is_empty(empty: object) -> Non
         assert "set `groups` in cdk.json" in str(refused.value.in_context().help)
         assert refused.value.in_construct("Shop/Flows").code == "HF405"
         assert "expected a JSON object" in refused.value.in_construct("Shop/Flows").message
+
+
+@pytest.mark.parametrize(("text", "is_on"), [("on", True), ("true", True), ("off", False)])
+def test_a_switch_of_the_context_has_two_names(text: str, is_on: bool) -> None:
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    made = Settings.from_context({**context, "payload_limit": text}.get)
+    assert made.limits_payloads is is_on
+    assert made.starts_per_second == STARTS_PER_SECOND
