@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from holdfast.asl.jsonata.jsonata import EvaluationMoment
 from holdfast.asl.program import Json, MapState, ParallelState, Program, Quorum, TaskState
@@ -154,11 +155,12 @@ class Fields:
         return self._seconds(line, self._evaluate(line, template), where, least=1)
 
     def _seconds(self, line: ReferenceLine, value: Json, where: str, *, least: int = 0) -> int:
-        seconds = self._whole(line, value, where, least=least)
-        if seconds > _SECONDS_MAX:
-            text = f"{where} has to be at most {_SECONDS_MAX}."
+        problem = _problem_of_seconds(value, least)
+        if problem is not None:
+            found = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            text = f"The {where} field {problem}: {found}"
             raise self._failure(line, "States.QueryEvaluationError", text)
-        return seconds
+        return int(cast(float, value))
 
     def _whole(self, line: ReferenceLine, value: Any, where: str, *, least: int = 0) -> int:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -166,6 +168,19 @@ class Fields:
             text = f"{where} has to be a whole number from {least}."
             raise self._failure(line, "States.QueryEvaluationError", text)
         return int(value)
+
+
+def _problem_of_seconds(value: Json, least: int) -> str | None:
+    """Return why AWS does not take the value for a number of seconds; None when it does."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    whole = int(cast(float, value)) if is_number and cast(float, value) % 1 == 0 else None
+    if least and (whole is None or whole < least):
+        return "cannot be parsed as a positive integer"
+    if whole is None:
+        return "cannot be parsed as a long value"
+    if whole < 0:
+        return "references a negative value"
+    return "references too large a value" if whole > _SECONDS_MAX else None
 
 
 def takes(errors: Sequence[str], failure: StateFailure) -> bool:
