@@ -80,6 +80,29 @@ _SHARED: Final = (
     "{w} = Tally(best={x}.best)",
     "{w} = copy.deepcopy({x})",
 )
+#: Steps in comprehensions, assignments in expressions, the rest of a list, mixed dicts.
+_HABITS: Final = (
+    "{v} = sum(echo(one) for one in <list[int]>)",
+    "{v} = sum([echo(one) + <int.> for one in <list[int]> if one > 0])",
+    "{v} = len([flaky(one.qty) for one in <list[Line]> if one.qty != <int>])",
+    "{v} = sum({{str(one): echo(one) for one in <list[int]>}}.values())",
+    "{v} = len({{echo(one) % 2 for one in <list[int]>}})",
+    "{v} = 1 if any(echo(one) > 1 for one in <list[int]>) else 0",
+    "{v} = 1 if all(echo(one) < 5 for one in xs if one != <int.>) else 0",
+    "{v} = [(one, two, echo(two)) for one in <list[int]> for two in range(one)][0][2]",
+    "{v} = echo(<int>) + max((echo(one) for one in <list[int]>), default=<int>)",
+    "if ({w} := echo(<int>)) > 1: {v} = {w}",
+    "{v} = ({w} := <int>) + {w}",
+    "while ({w} := echo(<int>)) < 2: {v} += 1; {v} += {w}",
+    "{v}, *{w} = <list[int]>; {v} += len({w}); {w}.append(1)",
+    "*{w}, {v} = [*<list[int]>, <int>]; {v} += sum({w})",
+    "{w} = {{'n': <int>, 's': <str>, 'l': [<int>]}}; {w}['n'] += 1; {v} = {w}['n']",
+    "{w} = {{'n': <int>, 's': <str>}}; {w}['n'] = echo(<int>); {v} = len({w}['s']) + {w}['n']",
+    "{w} = {{'l': [<int>], 's': None}}; {w}['l'].append(<int>); {v} = {w}['l'][-1]",
+    "{w} = [1, 2]; {w}[0] += echo(<int>); {v} = {w}[0]",
+    "{w} = set(<list[int]>) ^ {{<int>, 1}}; {w} ^= {{2}}; {v} = sum({w})",
+    "{w} = lambda one: one + <int>; {v} = {w}(<int>)",
+)
 
 
 class PartStatements(Drawing):
@@ -108,3 +131,11 @@ class PartStatements(Drawing):
 
     def _filled(self, pattern: str, name: str, number: str, other: str) -> str:
         return self.expressions.filled(pattern.format(x=name, v=number, w=other), 1)
+
+    def _habit(self, _depth: int) -> tuple[Rows, bool]:
+        """What a first draft has."""
+        number, other = self.expressions.new_name(), self.expressions.new_name()
+        pattern = self.choices.pick(_HABITS)
+        self.counts[f"habit {pattern}"] += 1
+        rows = [f"{number} = 0", self._filled(pattern, "", number, other)]
+        return [*rows, self._assigned("int", number)], True
