@@ -79,8 +79,10 @@ def test_a_failing_program_is_made_small() -> None:
 def test_a_difference_is_reported_by_its_choices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    choices = Choices(2)
-    compare(choices, tmp_path, 1, Counter())
+    # The first program that is accepted.
+    choices = next(
+        found for found in map(Choices, range(20)) if not compare(found, tmp_path, 1, Counter())
+    )
     assert failure(choices.made, tmp_path, 1) is None
     monkeypatch.setattr("holdfast.testing.world.difference", lambda *_, **__: "planted")
     assert failure(choices.made, tmp_path, 1) == (
