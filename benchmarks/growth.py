@@ -23,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from holdfast.core.run_ids import uuid_of
 from holdfast.cost import Usage
-from holdfast.limits import DUE_SHARDS, PAYLOAD_BYTES_MAX
+from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskSucceeded
 from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage.spread import DUE
 from holdfast.stepfunctions.api import CHANCE_BYTES, StatesApi
 from holdfast.stepfunctions.catalogue import Service
 from holdfast_simulator.world import SimulatorWorld
@@ -205,7 +206,7 @@ def parked(size: int) -> Cost:
         shop.world.call(shop.front.start(shop.tenant, request, number.to_bytes(8, "big")))
     while shop.world._deliver_visible():  # noqa: SLF001  (no sweep of its own in between)
         pass
-    for shard in range(DUE_SHARDS):
+    for shard in range(DUE.least):
         shop.world.call(sweeper.sweep(shard, "sweeper"))
     return meter.cost()
 
@@ -229,6 +230,7 @@ def exponent(sizes: list[int], totals: list[float]) -> float:
 
 def measure(workload: Callable[[int], Cost], sizes: list[int]) -> None:
     costs: list[Cost] = []
+    workload(sizes[0])  # the first run imports modules and compiles expressions
     print(f"\n{workload.__name__}: per unit")
     for size in sizes:
         gc.collect()

@@ -42,6 +42,7 @@ class HoldfastStack(Stack):
             reserved_concurrency=settings.caps_concurrency,
             work_batch=settings.work_batch,
             start_concurrency=settings.start_concurrency,
+            starts_per_second=settings.starts_per_second,
             task_policies=[
                 iam.ManagedPolicy.from_managed_policy_arn(self, f"TaskPolicy{number}", arn)
                 for number, arn in enumerate(settings.task_policies, 1)
@@ -54,6 +55,7 @@ class HoldfastStack(Stack):
             forms=settings.has_forms,
             question_events=settings.tells_questions,
             payload_limit=settings.limits_payloads,
+            history_limit=settings.limits_histories,
             secrets_key=settings.seals_secrets,
             customer_managed_key=settings.owns_key,
             archive=settings.has_archive,

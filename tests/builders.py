@@ -94,8 +94,10 @@ class Shop:
         self.definition = Definition(definition, source_map, definition_hash(definition))
         self.programs = Programs()
         self.programs.add(self.definition)
-        self.front = Front(self.programs, {"flow": self.definition}, AnyTypes(), KEYS)
-        self.world = SimulatorWorld(WorkerConfig(self.programs, knows, lambda: KEYS), tasks, hook)
+        setting = WorkerConfig(self.programs, knows, lambda: KEYS)
+        workflows = {"flow": self.definition}
+        self.front = Front(self.programs, workflows, AnyTypes(), KEYS, spread=setting.spread)
+        self.world = SimulatorWorld(setting, tasks, hook)
         self.tenant = "default"
 
     def start(self, data: Any = None, name: str | None = "order-1") -> str:

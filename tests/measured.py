@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from holdfast.aws.telemetry import LABEL_FIELDS, Metrics
-from holdfast.limits import DUE_SHARDS
 from holdfast.runtime.commands.counts import measure_open
 from holdfast.runtime.commands.pools import measure_pools
 from holdfast.runtime.effects import Measure, Put, PutIfAbsent, RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.gates.rules import LimitRule, LimitUse
 from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.storage.spread import DUE, Spread
 from holdfast_simulator.flow import START_MS, FlowWorld, Work
 from holdfast_simulator.flow import machine as machine_of_tasks
 from holdfast_simulator.world import Killed
 from tests.builders import CHANCE, Machine, Shop, call, chain, machine, wait_for
+from tests.unit.states_world import PASS, Office, states
 
 STACK = "Default"
 HOUR_MS = 3_600_000
@@ -57,7 +58,7 @@ class Measured(Shop):
         ]
 
     def sweep(self) -> None:
-        for shard in range(DUE_SHARDS):
+        for shard in range(DUE.least):
             self.world.call(sweeper.sweep(shard, "sweeper"))
 
 
@@ -160,7 +161,7 @@ def open_orders() -> Measured:
         shop.start(name=name)
         shop.world.now_ms += 1_000
     shop.world.run(until_ms=shop.world.now_ms + 1_000)
-    shop.world.call(measure_open("default"))
+    shop.world.call(measure_open("default", Spread()))
     return shop
 
 
@@ -186,9 +187,21 @@ def measured_at_a_limit() -> list[Measure]:
     return measured
 
 
+def measured_of_a_refused_log() -> list[Measure]:
+    office = Office(lambda _: TaskFailed("CloudWatchLogs.AccessDeniedException", "no"))
+    measured: list[Measure] = []
+    office.world.services.when_measured = measured.append
+    group = {"logGroupArn": "arn:aws:logs:eu-west-1:123456789012:log-group:g:*"}
+    log = {"level": "ALL", "destinations": [{"cloudWatchLogsLogGroup": group}]}
+    office.start(office.create(states(A=PASS), loggingConfiguration=log))
+    office.wait(10)
+    return measured
+
+
 def everything() -> list[Line]:
     """Return the lines of worlds that together write every metric."""
     worlds = (a_failed_order, a_timer, a_lost_worker, a_lost_race, a_stuck_order)
     repaired = (a_repaired_order, a_quarantined_order, a_damaged_row, open_orders, a_pool)
     shops = [make() for make in (*worlds, *repaired)]
-    return [line for shop in shops for line in shop.lines] + lines_of(measured_at_a_limit())
+    others = [*measured_at_a_limit(), *measured_of_a_refused_log()]
+    return [line for shop in shops for line in shop.lines] + lines_of(others)

@@ -16,10 +16,11 @@ polling of empty queues.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final, TypeAlias
 
 from holdfast import limits
+from holdfast.lazy_dataclass import dataclass
 from holdfast.resources import Table, TableIndex
 
 Attributes: TypeAlias = Mapping[str, str | int | bytes]

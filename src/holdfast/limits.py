@@ -35,6 +35,7 @@ CAUSE_CHARACTERS_MAX: Final = 32_768  # Step Functions API: cause
 # The length of the traceback of a failed attempt, which its event stores.
 TRACEBACK_CHARACTERS_MAX: Final = 4_096
 PAYLOAD_BYTES_MAX: Final = 262_144  # Step Functions: input or output of a state machine's state
+HISTORY_EVENTS_MAX: Final = 25_000  # Step Functions: events of a standard execution, where on
 DEFINITION_BYTES_MAX: Final = 1_048_576  # Step Functions API: definition
 
 # -- The log (our choice; the reasons are in docs/reference/log.md) --------------------------------
@@ -125,6 +126,14 @@ EXPRESS_SECONDS_MAX: Final = 300  # Step Functions quota: an express execution
 HEARTBEAT_RACES_MAX: Final = 9
 POLL_SECONDS_MAX: Final = 60  # our choice: the longest time between two polls of a job
 STATUS_TEXT_BYTES_MAX: Final = 253_952  # AWS: a status event holds no more of input and output
+LOG_DATA_BYTES_MAX: Final = 253_952  # AWS: an execution's log holds no more of one escaped input
+LOG_BATCH_BYTES_MAX: Final = 1_048_576  # CloudWatch Logs: one PutLogEvents
+LOG_BATCH_EVENTS_MAX: Final = 10_000  # CloudWatch Logs: one PutLogEvents
+LOG_EVENT_EXTRA_BYTES: Final = 26  # CloudWatch Logs: added to the size of each event
+# Our choice: a delivery that has this many events to log, or an event of this age, writes its log
+# before its end.
+LOG_EVENTS_HELD_MAX: Final = 1_000
+LOG_HELD_MS_MAX: Final = 5_000
 QUESTION_DETAILS_BYTES_MAX: Final = 100_000  # our choice: an event on the bus holds no more details
 
 # -- The sweeper -----------------------------------------------------------------------------------
@@ -134,21 +143,21 @@ QUESTION_RETENTION_SECONDS: Final = 5 * 365 * 86_400
 QUESTION_REMINDERS_MAX: Final = 10
 # During a pause with frozen timers a reminder that is due is checked again after this time.
 REMINDER_FROZEN_SECONDS: Final = 3_600
-QUESTION_SHARDS: Final = 4  # partitions of the inbox of people, for 4,000 new questions a second
-SEARCH_SHARDS: Final = 4  # partitions of each search attribute, for 4,000 new executions a second
-DUE_SHARDS: Final = 16
-START_SHARDS: Final = 8  # partitions of the rows of started executions of one state machine
-STARTS_DUE_SHARDS: Final = 16  # partitions of the rows with which the sweeper finds lost starts
 # The lifetime of the row of a start. The sweeper reads the row within an hour.
 START_RETENTION_SECONDS: Final = 14 * 86_400
 LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
+# The most shards that the sweeper reads at once.
+SWEEP_THREADS_MAX: Final = 32
 SWEEP_SECONDS: Final = 60
 SWEEP_AHEAD_SECONDS: Final = 60
-# The most rows of a page. The sweeper itself processes one page of each shard.
+# The most rows of a page. The sweeper itself processes one page of each shard. With more shards its
+# own page is smaller.
 SWEEP_ROWS_MAX: Final = 1_000
 # The sweeper sends this many further pages of a shard to workers. The remaining pages follow a
 # minute later.
 SWEEP_PAGES_MAX: Final = 60
+# The workers receive the further pages of a shard within this time.
+SWEEP_HANDED_SECONDS: Final = 50
 # The sweeper counts the open executions and the tasks that wait in pools once in this time, for the
 # dashboard.
 OPEN_COUNT_MINUTES: Final = 5
@@ -157,9 +166,11 @@ OPEN_COUNT_PARTS_MAX: Final = 10
 # The sweeper stores how far it has read after this many rows of starts.
 STARTS_SWEEP_PAGE: Final = 100
 # The most rows of starts that one sweep reads in a shard.
-STARTS_SWEEP_ROWS_MAX: Final = 4_000
+STARTS_SWEEP_ROWS_MAX: Final = 8_000
 # After this time the remaining rows of starts in a shard wait for the next sweep.
 STARTS_SWEEP_MS: Final = 15_000
+# The same for a worker that processes one shard for the sweeper.
+STARTS_WORKER_MS: Final = 45_000
 # The sweeper turns the row of a long timer into a delayed message this long before its end.
 # Together with the 60 s that a sweep looks ahead and the clock error, this is less than the 900 s
 # by which SQS can delay a message.

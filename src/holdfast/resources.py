@@ -8,8 +8,9 @@ here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,7 @@ ENV_ACCOUNT: Final = "HOLDFAST_ACCOUNT"
 ENV_TASKS_ROLE: Final = "HOLDFAST_TASKS_ROLE"
 # With "off", AWS's limit of 256 KiB does not apply to the data of state machines.
 ENV_PAYLOAD_LIMIT: Final = "HOLDFAST_PAYLOAD_LIMIT"
+ENV_HISTORY_LIMIT: Final = "HOLDFAST_HISTORY_LIMIT"
 # The functions of task groups, as `payments=arn:…,mail=arn:…`. The API and the workers have the
 # variable.
 ENV_GROUP_FUNCTIONS: Final = "HOLDFAST_GROUP_FUNCTIONS"
@@ -182,6 +184,8 @@ ENV_SECRET_ID: Final = "HOLDFAST_SECRET_ID"  # noqa: S105
 # The ARN of the KMS key that encrypts secrets, if the compiled workflows have any. The API, the
 # workers and the function of events have the variable. Without it they refuse a secret.
 ENV_SECRETS_KEY: Final = "HOLDFAST_SECRETS_KEY"
+# The starts a second for which the stack has partitions. The sweeper has the variable.
+ENV_STARTS_PER_SECOND: Final = "HOLDFAST_STARTS_PER_SECOND"
 # With "on", begins and ends of executions of state machines are published on the event bus.
 ENV_STATUS_EVENTS: Final = "HOLDFAST_STATUS_EVENTS"
 # With "on", the default event bus gets an event when a question to a person opens.
@@ -230,10 +234,12 @@ METRIC_POOL_OLDEST: Final = "PoolOldestSeconds"
 METRIC_LEASES_EXPIRED: Final = "LeasesExpired"
 METRIC_APPEND_CONFLICTS: Final = "AppendConflicts"
 METRIC_OPERATOR_ACTIONS: Final = "OperatorActions"
+METRIC_LOG_EVENTS_LOST: Final = "LogEventsLost"
 METRICS_IN_LOGS_ONLY: Final = frozenset(
     {
         *(METRIC_LEASES_EXPIRED, METRIC_APPEND_CONFLICTS, METRIC_OPERATOR_ACTIONS, METRIC_OPEN),
         *(METRIC_POOL_WAITING, METRIC_POOL_WORKERS, METRIC_POOL_OLDEST),
+        METRIC_LOG_EVENTS_LOST,
     }
 )
 METRICS_BY_WORKFLOW: Final = frozenset({METRIC_EXECUTIONS_ENDED, METRIC_EXECUTIONS_FAILED})

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from holdfast.api.throttling import retry_after
 from holdfast.api.tracebacks import error_name, secrets_near, traceback_of
 from holdfast.asl import error_names
 from holdfast.errors import RequestError, VaultFault
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 from holdfast.runtime.effects import (
     SECRET_UNAVAILABLE,

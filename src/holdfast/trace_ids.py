@@ -11,7 +11,8 @@ from typing import Final
 
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _RUN_CHARACTERS: Final = 26
-_TIME_CHARACTERS: Final = 10
+# The first of the characters of the time is the spread (`core/run_ids.py`).
+_TIME: Final = slice(1, 10)
 
 
 def root_of(run: str) -> str:
@@ -54,7 +55,7 @@ def _seconds(root: str, other: str) -> str:
     """Return the start time in an id that Holdfast has created; `other` for ids of AWS, which
     contain none.
     """
-    time = root[:_TIME_CHARACTERS]
+    time = root[_TIME]
     if len(root) != _RUN_CHARACTERS or not set(time) <= set(_DIGITS):
         return other
     value = 0

@@ -70,5 +70,4 @@ def typed(n: int, name: str, key: str, data: dict[str, Any]) -> str:
     item["price"] = n
     item["qtyy"] = 2
     g = item["qtty"]
-    i = f"{data['x']}"
     return g

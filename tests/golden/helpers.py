@@ -18,8 +18,8 @@ def saved(text: str) -> str:
     return text
 
 
-def lower_of(text: str) -> str:
-    return text.casefold()
+def lines_of(text: str) -> list[str]:
+    return text.splitlines(True)
 
 
 def total_of(order: Order) -> int:
@@ -71,7 +71,7 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
 
     joined(order.id, order.id)
     saved(order.id)
-    lower = lower_of(order.id)
+    lines = lines_of(order.id)
     totals = sorted(orders, key=lambda one: total_of(one))
     k = depth(n)
     failed = failure(order)

@@ -11,10 +11,6 @@ RATE = Decimal("0.19")
 
 @workflow
 def flow(n: int, m: int, x: float, price: Decimal, xs: list[float], text: str) -> None:
-    a = sum(xs)
-    b = n ** m
-    c = 2 ** n
-    d = round(x, 2)
     e = divmod(x, 2)
     f = int(text, 16)
     g = price * 2
@@ -23,10 +19,8 @@ def flow(n: int, m: int, x: float, price: Decimal, xs: list[float], text: str) -
     j = price < RATE
     k = float(text)
     l = n & 1
-    o = n ** 17
     p = pow(n, m, 5)
     q = +text
     r = ~n
     s = price or 0
-    t = x // 2
     u = float(price)

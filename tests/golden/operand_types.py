@@ -9,7 +9,6 @@ from tests.golden.shop import Colour, Order, anything
 @workflow
 def flow(order: Order, n: int, x: float, text: str, colour: Colour) -> None:
     a = text - 1
-    b = x // 2.0
     d = anything() + 1
     e = -text
     for item in n:

@@ -8,8 +8,6 @@ from tests.golden.shop import Colour, Order, notify
 
 @workflow
 def flow(order: Order, rate: float, colour: Colour) -> None:
-    notify(order.id, f"rate {rate}")
-    notify(order.id, f"{rate:.2f}")
     notify(order.id, f"{order.lines}")
     notify(order.id, f"{colour!r}")
     notify(order.id, str(colour))

@@ -21,8 +21,6 @@ def flow(at: datetime, due: date, key: UUID, path: Path, grace: timedelta, text:
     c = CLOSING + minutes(5)
     d = at - EPOCH
     e = datetime.now()
-    f = f"{at}"
-    g = at.isoformat()
     h = at.microsecond
     i = due + 5
     j = uuid4()
@@ -30,7 +28,6 @@ def flow(at: datetime, due: date, key: UUID, path: Path, grace: timedelta, text:
     l = key == text
     m = path.name
     n = sorted([at, EPOCH])
-    o = f"{grace}"
     sleep(at)
     p = grace / 2
     q = grace > 5

@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from holdfast import limits
 from holdfast.runtime.commands.tokens import Token, make_token, parse_keys
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.spread import DUE
 from tests.infra.deploy_test import make_due, sweep
 from tests.infra.deployed import Deployment, deploy
 from tests.infra.ministack import wait_for
@@ -198,7 +198,7 @@ def records_of(desk: Deployment, run: str) -> list[dict[str, Any]]:
 
 
 def rows_of(desk: Deployment, partition: Callable[[int], str]) -> list[dict[str, Any]]:
-    shards = range(limits.DUE_SHARDS)
+    shards = range(DUE.least)
     return [row for shard in shards for row in _items(desk, "MailTable", partition(shard))]
 
 

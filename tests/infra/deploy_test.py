@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import limits, resources
+from holdfast import resources
 from holdfast.runtime.messages import recover
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.spread import DUE
 from tests.infra.deployed import Deployment
 from tests.infra.ministack import wait_for
 
@@ -76,7 +77,7 @@ def due_rows(deployment: Deployment, run: str) -> list[dict[str, Any]]:
     store, table = deployment.cloud.client("dynamodb"), deployment.outputs["MailTable"]
     return [
         row
-        for shard in range(limits.DUE_SHARDS)
+        for shard in range(DUE.least)
         for row in store.query(
             TableName=table,
             KeyConditionExpression="pk = :partition",

@@ -73,6 +73,7 @@ def test_a_member_of_a_workspace_has_the_lock_file_of_the_folder_above(tmp_path:
         ({"log_retention_days": 31}, "`log_retention_days` is 31; expected one of"),
         ({"environment": {"HOLDFAST_X": "1"}}, "`environment` is 'HOLDFAST_X'; expected names"),
         ({"start_concurrency": 49}, "a whole number from 2 to 48"),
+        ({"starts_per_second": 16_001}, "a whole number from 1 to 16000"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_refused_by_its_name_and_the_place_of_the_construct(

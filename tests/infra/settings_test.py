@@ -38,12 +38,14 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         has_forms=False,
         tells_questions=False,
         limits_payloads=True,
+        limits_histories=False,
         seals_secrets=False,
         owns_key=False,
         has_archive=False,
         functions={function.name: function for function in resources.FUNCTIONS},
         work_batch=10,
         start_concurrency=None,
+        starts_per_second=1_000,
         log_retention_days=30,
         alarm_bounds=AlarmBounds(failed=0, retries=500),
     )
@@ -68,6 +70,7 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
         forms="on",
         question_events="on",
         payload_limit="off",
+        history_limit="on",
         secrets="on",
         customer_managed_key="on",
         archive="on",
@@ -79,6 +82,7 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
     assert chosen.has_forms
     assert chosen.tells_questions
     assert not chosen.limits_payloads
+    assert chosen.limits_histories
     assert chosen.modules == ("orders.flow", "refunds")
     assert not chosen.caps_concurrency
     assert chosen.jwt == JwtIssuer("https://issuer.example", "shop")

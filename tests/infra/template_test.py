@@ -236,6 +236,15 @@ def test_only_the_sweeper_has_the_names_of_the_dead_letter_queues(template: Temp
         assert told == (names if name == "SweeperFunctionLambda" else {})
 
 
+def test_the_sweeper_has_the_rate_of_starts_and_stores_it_for_the_others(
+    template: Template,
+) -> None:
+    name = resources.ENV_STARTS_PER_SECOND
+    functions = template.properties("AWS::Lambda::Function")
+    found = {one: shape["Environment"]["Variables"].get(name) for one, shape in functions.items()}
+    assert {one: rate for one, rate in found.items() if rate} == {"SweeperFunctionLambda": "1000"}
+
+
 def test_an_event_is_retried_for_a_day_and_then_kept(template: Template) -> None:
     rule = template.properties("AWS::Events::Rule")["EventsRule"]
     assert rule["EventPattern"] == {"detail-type": [resources.EVENT_DETAIL_TYPE]}

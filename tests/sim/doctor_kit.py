@@ -19,6 +19,7 @@ from holdfast.runtime.effects import (
     Unlist,
 )
 from holdfast.runtime.maintenance import doctor
+from holdfast.runtime.storage.spread import Spread
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants import histories
 from holdfast_simulator.world import Hook, Killed, SimulatorWorld, When
@@ -38,7 +39,7 @@ def findings(
     found: list[Any] = []
     after: str | None = None
     while True:
-        page = world.call(doctor.report("default", after, is_repairing=is_repairing))
+        page = world.call(doctor.report("default", Spread(), after, is_repairing=is_repairing))
         found += page["findings"]
         after = page.get("next")
         if after is None:

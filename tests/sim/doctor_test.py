@@ -19,6 +19,7 @@ from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Delete, Item, Put, TaskSucceeded
 from holdfast.runtime.maintenance import doctor, sweeper
 from holdfast.runtime.maintenance.diagnostics import Symptom
+from holdfast.runtime.storage.spread import Spread
 from holdfast_simulator.invariants import histories
 from tests.builders import KEYS, AnyTypes, Shop, ask, call, chain, machine, wait_for
 from tests.sim import doctor_kit as kit
@@ -77,7 +78,7 @@ def one(shop: Shop, identifier: str, *, is_repairing: bool = False) -> Any:
 def test_an_unread_redrive_is_found_by_the_id_of_the_ended_execution() -> None:
     stuck = kit.redrive_unseen()
     run = stuck.histories[0].run
-    asked = doctor.report_one("default", run, None, is_repairing=True)
+    asked = doctor.report_one("default", Spread(), run, None, is_repairing=True)
     (found,) = stuck.world.call(asked)["findings"]
     assert found["reason"] == "CONTROL_UNSEEN"
     stuck.world.run()
@@ -130,7 +131,7 @@ def test_a_stop_that_came_after_the_end_is_no_finding() -> None:
     stop = inbox.control_item("default", run, f"{stored_ms:015d}ffffffffffff", stored_ms, {})
     stuck.world.services.perform(Put("mail", stop))
     kit.vanish(stuck.world)
-    answer = stuck.world.call(doctor.report_one("default", run, None, is_repairing=False))
+    answer = stuck.world.call(doctor.report_one("default", Spread(), run, None, is_repairing=False))
     assert [found["reason"] for found in answer["findings"]] == ["CONTROL_UNSEEN"]
     assert answer["findings"][0]["since"] < iso_time(stored_ms)
 
@@ -224,7 +225,10 @@ def test_an_unreadable_dead_letter_is_reported_while_it_exists() -> None:
     assert found["reason"] == "UNREADABLE_LETTER"
     assert "letter-7" in found["says"]
     assert "hunter2" not in str(found)
-    assert shop.world.call(doctor.report("other", None, is_repairing=False))["findings"] == []
+    assert (
+        shop.world.call(doctor.report("other", Spread(), None, is_repairing=False))["findings"]
+        == []
+    )
     shop.world.now_ms += 3_600_000  # the sweeper has met it no more
     assert findings(shop.world) == []
 
@@ -339,6 +343,6 @@ def test_a_cursor_that_no_page_gave_is_refused(after: Any) -> None:
 
 def test_a_tenant_sees_and_repairs_its_own_executions_alone() -> None:
     stuck = kit.timer_overdue()
-    other = doctor.report("other", None, is_repairing=True)
+    other = doctor.report("other", Spread(), None, is_repairing=True)
     assert stuck.world.call(other) == {"examined": 0, "findings": []}
     assert stuck.world.services.depth("work") == 0

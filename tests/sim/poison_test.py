@@ -28,6 +28,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.maintenance import doctor, quarantine, sweeper
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.worker import recovery
 from holdfast_simulator.invariants import check, histories
 from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When, no_faults
@@ -478,9 +479,9 @@ def test_a_redrive_in_quarantine_is_repaired_alone_in_its_batch(bomb: Bomb) -> N
     queue = shop.world.services.queue("work")
     assert (queue.messages, quarantine_items(shop.world)) == ({}, [])
     settle(shop.world, DAY_SECONDS)  # it was not mended
-    (found,) = shop.world.call(doctor.report_one(shop.tenant, run, None, is_repairing=True))[
-        "findings"
-    ]
+    (found,) = shop.world.call(
+        doctor.report_one(shop.tenant, Spread(), run, None, is_repairing=True)
+    )["findings"]
     assert found["reason"] == "QUARANTINED"
     bomb.is_armed = False
     settle(shop.world, DAY_SECONDS)

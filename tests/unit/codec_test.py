@@ -21,12 +21,12 @@ from holdfast.runtime.storage.codec import (
     Encoded,
     Header,
     Reader,
-    ValueBook,
     blobs_named_by,
     encode_record,
     with_snapshot,
 )
 from holdfast.runtime.storage.formats import FORMATS, inflate
+from holdfast.runtime.storage.value_book import ValueBook
 from holdfast_simulator.invariants import check
 from tests.builders import Shop, call, machine
 from tests.unit.core_kit import START_MS, Case, one

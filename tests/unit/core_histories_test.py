@@ -288,7 +288,7 @@ def children_that_fail() -> Told:
 def children_in_full() -> Told:
     definition = a_map_run(
         ResultWriter={"WriterConfig": {"Transformation": "NONE", "OutputType": "JSON"}},
-        ToleratedFailurePercentage="{% '100' %}",
+        ToleratedFailurePercentage="{% 100 %}",
     )
     case = Told.of_machine(definition, [1, [2], "é"])
     _child(case, 0, {"status": "SUCCEEDED", "output": ["é"]})

@@ -478,3 +478,40 @@ def test_a_writer_without_a_bucket_only_formats() -> None:
     assert output(Transformation="FLATTEN") == [1, 2, 3]
     assert [record["Output"] for record in output(Transformation="NONE")] == ["[1,2]", "[3]"]
     assert output(Transformation="COMPACT", OutputType="JSONL") == "[1,2]\n[3]\n"
+
+
+# -- bounds that a request changes -----------------------------------------------------------------
+
+
+def test_a_change_while_the_items_are_read_holds_for_the_children() -> None:
+    case = MapCase(a_map(ItemReader=READER, MaxConcurrency=1, ToleratedFailureCount=1))
+    case.start({})
+    case.offer(facts.BoundsRequested("1", case.attempt.entry, {"concurrency": 3, "count": 5}))
+    case.offer(facts.BoundsRequested("2", case.attempt.entry, {"concurrency": 2}))
+    case.succeed({"items": [1, 2, 3], "sources": [["S3://b/x", 3]]})
+    assert (case.children.started, case.children.failures_max) == (2, 5)
+
+
+def test_a_lower_concurrency_starts_no_child_until_enough_have_ended() -> None:
+    case = begun([1, 2, 3, 4], MaxConcurrency=3)
+    case.offer(facts.BoundsRequested("1", case.children.entry, {"concurrency": 1}))
+    assert case.children.open_lanes == [0, 1, 2]
+    assert case.end(0).end(1).children.open_lanes == [2]
+    assert case.end(2).children.open_lanes == [3]
+
+
+def test_the_smaller_bound_of_failures_holds_after_a_change_of_one() -> None:
+    case = begun([1, 2, 3, 4], ToleratedFailurePercentage=50)
+    entry = case.children.entry
+    case.offer(facts.BoundsRequested("1", entry, {"count": 3}))
+    assert case.children.failures_max == 2
+    case.offer(facts.BoundsRequested("2", entry, {"percentage": 100}))
+    assert case.children.failures_max == 3
+
+
+def test_a_change_that_is_stored_twice_counts_once() -> None:
+    case = begun([1, 2, 3], MaxConcurrency=1)
+    asked = facts.BoundsRequested("1", case.children.entry, {"concurrency": 2})
+    case.offer(asked)
+    case.offer(asked)
+    assert [event.type for event in case.events].count("MapRunUpdated") == 1

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.core import advance as advancing
+from holdfast.core import decision
 from holdfast.core.advance import Transition, advance
 from holdfast.core.apply.apply import apply, fold
 from holdfast.core.commands import OfferActivity, ReadAnswer, StartTimer
@@ -52,6 +54,9 @@ TOO_LARGE = "x" * PAYLOAD_BYTES_MAX
 
 def task(resource: str, **fields: Any) -> Machine:
     return {"Type": "Task", "Resource": resource, **fields}
+
+
+PASS = {"Type": "Pass"}
 
 
 def origin_of(execution_type: str = "STANDARD") -> MachineOrigin:
@@ -402,6 +407,67 @@ def test_a_result_that_is_too_large_may_be_caught() -> None:
     }
     case = MachineCase(machine(states)).begin()
     assert case.succeed(TOO_LARGE).output == "States.DataLimitExceeded"
+
+
+def test_the_arguments_of_a_task_may_be_too_large() -> None:
+    given = {"MessageBody": "{% $states.input & $states.input %}"}
+    case = begun(task(SEND, Arguments=given), "x" * (PAYLOAD_BYTES_MAX // 2))
+    assert case.state.error == "States.DataLimitExceeded"
+    assert "TaskScheduled" not in case.types
+
+
+@pytest.mark.parametrize(("bytes_each", "status"), [(100, "SUCCEEDED"), (0, "FAILED")])
+def test_the_variables_of_one_assign_share_the_quota(bytes_each: int, status: str) -> None:
+    half = "x" * (PAYLOAD_BYTES_MAX // 2 - bytes_each)
+    case = begun({"Type": "Pass", "Assign": {"a": half, "b": half}, "Output": 1})
+    assert case.status == status
+    assert case.state.error == (None if status == "SUCCEEDED" else "States.DataLimitExceeded")
+
+
+def with_few_events(
+    patch: pytest.MonkeyPatch, definition: Machine, most: int, kind: str = "STANDARD"
+) -> MachineCase:
+    """Run the machine with AWS's limit on its history, here of `most` events."""
+    for module in (decision, advancing):
+        patch.setattr(module, "HISTORY_EVENTS_MAX", most)
+    origin: MachineOrigin = {**origin_of(kind), "has_history_limit": True}
+    case = MachineCase(definition)
+    case.offer(Started(RUN, "e", "m", None, START_MS, origin))
+    return case
+
+
+def test_a_history_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = machine({"it": {"Type": "Pass", "Next": "again"}, "again": {**PASS, "Next": "it"}})
+    case = with_few_events(monkeypatch, endless, 10)
+    assert case.failure == (
+        "States.Runtime",
+        "The execution reached the maximum number of history events (10).",
+    )
+    assert case.last("ExecutionFailed").id == 10
+
+
+def test_the_last_event_of_a_history_may_be_its_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = machine({"it": {**PASS, "Next": "end"}, "end": {**PASS, "End": True}})
+    assert with_few_events(monkeypatch, two, 6).status == "SUCCEEDED"
+    assert with_few_events(monkeypatch, two, 5).status == "FAILED"
+
+
+def test_a_running_task_does_not_outlive_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "caught"}]
+    states = {
+        "it": {**task(SEND, Arguments={}, Catch=catch), "End": True},
+        "caught": {**PASS, "End": True},
+    }
+    case = with_few_events(monkeypatch, machine(states), 5)
+    assert case.status == "RUNNING"
+    case.succeed()
+    assert (case.status, case.last("ExecutionFailed").id) == ("FAILED", 5)
+    assert not pending_commands(case.state)
+
+
+def test_an_execution_without_the_limit_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision, "HISTORY_EVENTS_MAX", 3)
+    assert begun({"Type": "Pass"}).status == "SUCCEEDED"
 
 
 def test_a_workflow_has_no_quota_on_sizes() -> None:

@@ -19,7 +19,7 @@ from holdfast.deployment import Deployment
 from holdfast.local.group_calls import local_call
 from holdfast.runtime.effects import Delete, Put, TaskFailed, TaskSucceeded
 from holdfast.runtime.maintenance import sweeper
-from holdfast.runtime.storage.keys import due_shard
+from holdfast.runtime.storage.spread import DUE
 from holdfast_simulator.world import SimulatorWorld
 from tests.builders import CHANCE, KEYS, Machine, Shop, ask, call, chain, machine, wait_for
 from tests.unit import conversation_flows, keyed_flows
@@ -198,6 +198,7 @@ class TalkBill:
     def of(self, call: Callable[[Client], object]) -> tuple[float, float, float]:
         """Return write units, read units and sent messages of the call and what follows it."""
         self.stack.world.now_ms += 60_000
+        self.client.limits()  # the API reads `~ctl` once a minute, whatever the calls are
         usage = self.stack.world.services.usage
         before = replace(usage)
         call(self.client)
@@ -352,7 +353,7 @@ def test_an_order_of_five_steps_reads_six_tenths_of_what_it_writes_path_by_path(
         """What the sweeper does for this execution: the other shards have nothing."""
         row = next(item for item in services.items("mail") if str(item["sk"]).endswith("#w"))
         shop.world.now_ms += 3_600_000
-        shop.world.call(sweeper.sweep(due_shard(str(row["run"])), "sweeper"))
+        shop.world.call(sweeper.sweep(DUE.of(str(row["run"])), "sweeper"))
 
     path(lambda: shop.start({"n": 0}))
     path(shop.send_event)
@@ -391,12 +392,12 @@ def test_a_sweep_over_parked_executions_reads_the_one_that_is_overdue(parked: in
     services.perform(Put("mail", overdue))
     services.perform(Delete("mail", str(row["pk"]), str(row["sk"])))
     reads = {}
-    for shard in range(limits.DUE_SHARDS):
+    for shard in range(DUE.least):
         before = services.effects["Query"] + services.effects["Get"]
         shop.world.call(sweeper.sweep(shard, "sweeper"))
         reads[shard] = services.effects["Query"] + services.effects["Get"] - before
 
-    assert reads.pop(due_shard(str(row["run"]))) <= 3
+    assert reads.pop(DUE.of(str(row["run"]))) <= 3
     assert set(reads.values()) == {1}
 
 

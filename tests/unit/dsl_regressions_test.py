@@ -77,10 +77,6 @@ REFUSED = {
     "an infinite literal": ("", "return 1e400"),
     "an infinite constant": ("", "return LONG_LIMIT"),
     "an f-string fails before its step": ("n: int", 'return f"{10 // n} {echo(1)}"'),
-    "a part of an f-string without a text before its step": (
-        "xs: list[int]",
-        'return f"{xs} {echo(1)}"',
-    ),
     "a spread fails before a step": ("n: int", "return [*[10 // n], echo(1)]"),
     "an error is returned": (
         "",

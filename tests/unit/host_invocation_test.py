@@ -15,13 +15,12 @@ from holdfast.aws.messaging import DeadLetter
 from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import (
     DEAD_LETTER_BATCHES_MAX,
-    DUE_SHARDS,
     LIMIT_MARGIN_MS,
-    STARTS_DUE_SHARDS,
     VISIBILITY_EXTENSION_SECONDS,
     VISIBILITY_SECONDS,
 )
 from holdfast.runtime.effects import Deadline, Effect, SetVisibility, WriteDeadline
+from holdfast.runtime.storage.spread import DUE, STARTS
 from holdfast.runtime.visibility import Holds
 from holdfast.runtime.worker.leases import ReceivedMessage
 from tests.builders import Shop, chain, machine, wait_for
@@ -239,9 +238,9 @@ def test_every_shard_of_each_kind_is_swept_and_the_archive_only_where_there_is_o
 
     found.ports.performs = note
     found.host.sweeper(Context())
-    assert swept.count("~due") == DUE_SHARDS
+    assert swept.count("~due") == DUE.least
     kinds = {kind: swept.count(kind) for kind in sorted(set(swept))}
-    assert STARTS_DUE_SHARDS in kinds.values()
+    assert STARTS.least in kinds.values()
 
 
 def test_a_format_or_a_pause_that_cannot_be_read_stops_no_invocation(

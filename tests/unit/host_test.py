@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from typing import Any
@@ -10,10 +11,12 @@ import pytest
 
 from holdfast import resources
 from holdfast.aws import host
+from holdfast.core.run_ids import spread_of
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import VISIBILITY_SECONDS
 from holdfast.runtime import messages
 from holdfast.runtime.effects import Effect, Message, PutIfAbsent, Send
+from holdfast.runtime.storage.format_control import SPREAD_MINTED_MS
 from holdfast.runtime.worker.leases import ReceivedMessage
 from tests.builders import CHANCE, Shop, chain, machine, wait_for
 from tests.unit.host_kit import Context, Site, site
@@ -197,6 +200,42 @@ def test_a_shard_that_fails_does_not_keep_the_others_from_being_swept() -> None:
     assert len(asked) == 16
     assert [what for what, _ in found.faults] == ["a shard was not swept"]
     assert found.shop.world.services.metrics[resources.METRIC_SWEEP_REFUSED] == 1
+
+
+def test_a_greater_spread_of_the_deployment_reaches_the_ids_and_the_sweep() -> None:
+    """The sweeper stores it; the API and the workers read it once a minute."""
+    found = site(machine({"it": wait_for("paid")}))
+    world = found.shop.world
+
+    def start() -> str:
+        request = {"workflow": "flow", "input": {"n": 0}}
+        return str(found.request("POST", "/executions", request)[1]["execution"])
+
+    runs = [start()]
+    found.host.spread = 4
+    found.host.sweeper(Context())
+    runs.append(start())
+    world.now_ms += SPREAD_MINTED_MS
+    runs.append(start())
+    assert [spread_of(run) for run in runs] == [0, 0, 4]
+
+    asked: set[str] = set()
+
+    def perform(effect: Effect) -> Any:
+        asked.add(str(getattr(effect, "pk", "")))
+        return world.services.perform(effect)
+
+    found.ports.perform = perform  # type: ignore[method-assign]
+    while found.work() or world.services.depth("starts"):
+        pass
+    found.host.sweeper(Context())
+    assert {f"~due#{shard}" for shard in range(128)} <= asked
+    handed = [json.loads(one.text) for one in world.services.queue("work").messages.values()]
+    shards = [body["shard"] for body in handed if body["k"] == messages.SWEEP_STARTS]
+    assert shards == [*range(128)] * 2  # one of each sweep
+    while world.services.depth("work"):
+        assert found.work("work") == []
+    assert found.faults == []
 
 
 def test_ids_of_starts_differ_though_they_come_in_the_same_moment() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -31,6 +32,7 @@ AUTHORING = {
     "holdfast.api.tasks",
     "holdfast.api.tools",
     "holdfast.errors",
+    "holdfast.lazy_dataclass",
     "holdfast.limits",
     "holdfast.sealed",
 }
@@ -88,9 +90,9 @@ def test_a_module_of_workflows_with_models_brings_pydantic_alone() -> None:
 
 #: The modules of ours that a cold start imports, at most. Each costs about a millisecond of CPU.
 MODULES_MAX = {
-    "functions.worker.app": 162,
-    "functions.group.app": 57,
-    "holdfast.aws.http": 167,
+    "functions.worker.app": 168,
+    "functions.group.app": 59,
+    "holdfast.aws.http": 171,
 }
 #: What a worker imports only when an event needs it.
 RARE = {
@@ -109,6 +111,17 @@ def test_a_worker_imports_few_modules_and_no_other_package_than_boto3() -> None:
     assert len(ours) <= MODULES_MAX["functions.worker.app"]
     assert ours & RARE == set()
     assert foreign <= BOTO
+    assert list(filter(_compiles_at_import, ours)) == []
+
+
+def _compiles_at_import(module: str) -> bool:
+    """Return True when the module has frozen classes of the standard library's decorator."""
+    found = importlib.util.find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    text = Path(found.origin).read_text()
+    is_lazy = "from holdfast.lazy_dataclass import dataclass" in text
+    return "@dataclass(frozen=True, slots=True)" in text and not is_lazy
 
 
 def test_the_function_of_a_group_imports_nothing_of_the_log() -> None:

@@ -179,9 +179,15 @@ OPTIMISED = {
     "databrew": "startJobRun",
     "dynamodb": "getItem putItem deleteItem updateItem",
     "ecs": "runTask",
-    "eks": "createCluster deleteCluster createFargateProfile createNodegroup deleteNodegroup",
+    "eks": (
+        "createCluster deleteCluster createFargateProfile deleteFargateProfile createNodegroup "
+        "deleteNodegroup"
+    ),
     "emr-containers": "createVirtualCluster deleteVirtualCluster startJobRun",
-    "emr-serverless": "createApplication startApplication stopApplication startJobRun",
+    "emr-serverless": (
+        "createApplication startApplication stopApplication deleteApplication startJobRun "
+        "cancelJobRun"
+    ),
     "glue": "startJobRun",
     "mediaconvert": "createJob",
     "sagemaker": "createEndpoint createModel createTrainingJob createTransformJob updateEndpoint",

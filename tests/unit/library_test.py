@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.api.library import _SIGNATURES, LOG, library_task
+from holdfast.api.library import LOG, library_task
+from holdfast.api.library_signatures import SIGNATURES
 from holdfast.api.registry import Registry
 from holdfast.compiler.compile import compile_workflow
 from holdfast.testing import World
@@ -36,7 +37,7 @@ def flow(names: list[str], n: int) -> int:
 """
 
 
-@pytest.mark.parametrize("name", [*_SIGNATURES, LOG])
+@pytest.mark.parametrize("name", [*SIGNATURES, LOG])
 def test_a_listed_function_is_a_step_with_json_types(name: str) -> None:
     task = library_task(name)
     assert task is not None and task.is_pure and task.name == name
@@ -63,7 +64,7 @@ def test_a_step_calls_the_function_of_the_library(
 
 
 def test_no_step_takes_a_parameter_that_its_function_does_not_have() -> None:
-    for name in _SIGNATURES:
+    for name in SIGNATURES:
         task = library_task(name)
         assert task is not None
         assert all(

@@ -13,7 +13,6 @@ from holdfast.limits import ENDED_RETENTION_SECONDS
 from holdfast.runtime.effects import Effect, Put, QueryList, Together
 from holdfast.runtime.listing import (
     NEWEST,
-    SHARDS,
     ListEntry,
     Page,
     attributes_of,
@@ -23,6 +22,7 @@ from holdfast.runtime.listing import (
     read_page,
     without_stale,
 )
+from holdfast.runtime.storage.spread import Spread
 from holdfast_simulator.services import Services
 
 NOW_MS = 1_760_000_000_000
@@ -54,7 +54,7 @@ class Listed:
             self.services.perform(Put("executions", item))
 
     def page(self, **wanted: Any) -> Page:
-        return self._run(read_page("default", now_ms=NOW_MS, **{"limit": 100, **wanted}))
+        return self._run(read_page("default", Spread(), now_ms=NOW_MS, **{"limit": 100, **wanted}))
 
     def pages(self, **wanted: Any) -> list[Page]:
         found = [self.page(**wanted)]
@@ -82,7 +82,7 @@ def test_an_entry_is_read_as_it_was_written() -> None:
 
 
 def test_one_page_of_all_workflows_takes_eight_queries() -> None:
-    assert len(partitions_of("default")) == sum(SHARDS.values()) == 8
+    assert len(partitions_of("default", Spread())) == 8
     listed = Listed([entry(number) for number in range(300)])
     assert len(listed.page().entries) == 100
     assert listed.queries == 8
@@ -149,7 +149,7 @@ def test_a_page_ends_where_the_shortest_source_ends() -> None:
 
 
 def test_queries_of_a_page_begin_below_the_key_that_the_last_one_ended_with() -> None:
-    handler = read_page("default", before="5", limit=3, now_ms=NOW_MS)
+    handler = read_page("default", Spread(), before="5", limit=3, now_ms=NOW_MS)
     effect = next(handler)
     assert isinstance(effect, Together)
     assert {query.before for query in effect.queries} == {"5"}

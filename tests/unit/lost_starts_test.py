@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from holdfast.errors import ServiceFault
-from holdfast.limits import START_INPUT_BYTES_MAX, START_RESENT_SECONDS_MAX, STARTS_DUE_SHARDS
+from holdfast.limits import START_INPUT_BYTES_MAX, START_RESENT_SECONDS_MAX
 from holdfast.runtime.driver import run as run_handler
 from holdfast.runtime.effects import Effect, Put, TaskSucceeded
 from holdfast.runtime.maintenance import lost_starts, quarantine
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.spread import STARTS
 from holdfast_simulator.invariants import check
 from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.builders import Shop, call, chain, machine
@@ -32,7 +33,7 @@ def purge(services: Any, queue: str = "starts") -> None:
 def sweep(services: Any) -> list[Any]:
     """Run one round over the starts; return its errors."""
     found = []
-    for shard in range(STARTS_DUE_SHARDS):
+    for shard in range(STARTS.least):
         found += run_handler(lost_starts.sweep(shard, "sweeper"), services.perform)
     return found
 

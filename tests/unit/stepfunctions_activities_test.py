@@ -312,3 +312,41 @@ def test_a_late_start_of_a_task_comes_before_its_answer(office: Office) -> None:
         "ActivityStarted",
         "ActivitySucceeded",
     ]
+
+
+# -- activities that do not exist ------------------------------------------------------------------
+
+
+def test_a_task_whose_activity_does_not_exist_fails_at_once() -> None:
+    office = Office()
+    execution = office.start(office.create(flow()))
+    office.wait(10)
+    described = office.describe(execution)
+    assert (described["status"], described["error"]) == ("FAILED", "States.Runtime")
+    assert described["cause"] == f"Activity Does Not Exist: '{ACTIVITY}'"
+    failed = next(
+        event for event in office.history(execution) if event["type"] == "ActivityScheduleFailed"
+    )
+    assert failed["activityScheduleFailedEventDetails"] == {
+        "error": "States.Runtime",
+        "cause": f"Activity Does Not Exist: '{ACTIVITY}'",
+    }
+
+
+def test_a_task_that_no_poller_has_taken_fails_when_its_activity_is_deleted(office: Office) -> None:
+    execution = office.start(office.create(flow()))
+    office.wait(10)
+    office.call("DeleteActivity", activityArn=ACTIVITY)
+    office.wait(10)
+    assert office.describe(execution)["cause"] == f"Activity Does Not Exist: '{ACTIVITY}'"
+    assert "ActivityScheduleFailed" in office.types(execution)
+
+
+def test_a_taken_task_goes_on_when_its_activity_is_deleted(office: Office) -> None:
+    execution = office.start(office.create(flow()))
+    office.wait(10)
+    token = poll(office)["taskToken"]
+    office.call("DeleteActivity", activityArn=ACTIVITY)
+    office.call("SendTaskSuccess", taskToken=token, output="7")
+    office.wait(10)
+    assert office.describe(execution)["output"] == "7"

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.run_ids import child_run, map_run_uuid, run_of_map_run, run_of_uuid, uuid_of
+from holdfast.core.run_ids import (
+    SPREAD_MAX,
+    child_run,
+    map_run_uuid,
+    run_of_map_run,
+    run_of_uuid,
+    spread_of,
+    uuid_of,
+)
 from holdfast.core.state import Parent
 from holdfast.errors import ServiceFault
 from holdfast.limits import CHILD_DEPTH_MAX, PAYLOAD_BYTES_MAX
@@ -32,11 +40,16 @@ SLOW = states(A=WAIT)
 # -- ids -------------------------------------------------------------------------------------------
 
 
-@given(now_ms=st.integers(0, 2**48 - 1), chance=st.binary(min_size=16, max_size=16))
-def test_a_run_and_its_uuid_are_one_another(now_ms: int, chance: bytes) -> None:
-    run = keys.mint_run("default", now_ms, chance, b"secret")
+@given(
+    now_ms=st.integers(0, 2**45 - 1),
+    chance=st.binary(min_size=16, max_size=16),
+    spread=st.integers(0, SPREAD_MAX),
+)
+def test_a_run_and_its_uuid_are_one_another(now_ms: int, chance: bytes, spread: int) -> None:
+    run = keys.mint_run("default", now_ms, chance, b"secret", spread)
     assert run_of_uuid(uuid_of(run)) == run
     assert keys.minted_ms(run) == now_ms
+    assert spread_of(run) == spread_of(child_run(run, 7, 0)) == spread
 
 
 @given(chance=st.binary(min_size=16, max_size=16), entry=st.integers(0, 2**20 - 1))
@@ -302,6 +315,7 @@ def test_a_machine_made_since_in_the_name_of_the_executions_own_is_another() -> 
     office = Office()
     machine = office.create(FLOW)
     execution = office.start(machine)
+    office.wait()
     office.call("DeleteStateMachine", stateMachineArn=machine)
     office.world.now_ms += 1_000
     office.create(FLOW, tracingConfiguration={"enabled": True})
@@ -319,6 +333,32 @@ def test_an_execution_gives_its_machines_definition_letter_by_letter() -> None:
         execution = office.start(machine)
         found = office.call("DescribeStateMachineForExecution", executionArn=execution)
         assert found["definition"] == text
+
+
+def test_a_deleted_machine_is_deleting_until_its_executions_have_ended() -> None:
+    office = Office()
+    machine = office.create(SLOW)
+    execution = office.start(machine)
+    office.wait(10)
+    office.call("DeleteStateMachine", stateMachineArn=machine)
+    described = office.call("DescribeStateMachine", stateMachineArn=machine)
+    assert described["status"] == "DELETING"
+    text = json.dumps(SLOW)
+    again = {"name": "flow", "definition": text, "roleArn": ROLE}
+    for operation, request in (
+        ("StartExecution", {"stateMachineArn": machine}),
+        ("UpdateStateMachine", {"stateMachineArn": machine, "definition": text}),
+        ("PublishStateMachineVersion", {"stateMachineArn": machine}),
+        ("CreateStateMachine", again),
+    ):
+        refused = office.refusal(operation, **request)
+        assert refused == ("StateMachineDeleting", f"State Machine Deleting: '{machine}'")
+    office.wait(10)
+    assert office.describe(execution)["status"] == "ABORTED"
+    assert office.call("ListStateMachines")["stateMachines"] == []
+    refused = office.refusal("DescribeStateMachine", stateMachineArn=machine)
+    assert refused[0] == "StateMachineDoesNotExist"
+    assert office.call("CreateStateMachine", **again)["stateMachineArn"] == machine
 
 
 # -- versions and aliases --------------------------------------------------------------------------
@@ -528,6 +568,23 @@ def _failed(office: Office) -> str:
 
 def _failing() -> Office:
     return Office(lambda _: TaskFailed("Broken", "why"))
+
+
+def test_a_redriven_execution_is_listed_as_running_at_once() -> None:
+    answers: Iterator[TaskSucceeded | TaskFailed] = iter(
+        (TaskFailed("Broken", "why"), TaskSucceeded({}))
+    )
+    office = Office(lambda _: next(answers))
+    machine = office.create(states(Do=CALL, Nap=WAIT))
+    execution = office.start(machine)
+    office.wait(10)
+    office.world.now_ms += 86_400_000  # too late for the row of the start
+    office.call("RedriveExecution", executionArn=execution)
+    for _ in range(2):
+        for status, count in (("FAILED", 0), ("RUNNING", 1)):
+            request = {"stateMachineArn": machine, "statusFilter": status}
+            assert len(office.call("ListExecutions", **request)["executions"]) == count
+        office.wait(10)
 
 
 def test_a_redriven_execution_runs_at_once_and_has_the_date() -> None:

@@ -379,7 +379,11 @@ def test_a_name_that_an_expression_binds_is_not_taken_from_outside(
 def test_a_part_of_a_machine_is_no_machine_to_delete_or_list_by() -> None:
     desk = Desk()
     arn = desk.create("m", publish=True)
-    desk.call("DeleteStateMachine", stateMachineArn=PLACE.machine("m/part"))
+    part = PLACE.machine("m/part")
+    for operation in ("DeleteStateMachine", "DescribeStateMachine", "StartExecution"):
+        assert desk.refusal(operation, stateMachineArn=part)[0] == "ValidationException"
+    update = {"stateMachineArn": part, "roleArn": ROLE}
+    assert desk.refusal("UpdateStateMachine", **update)[0] == "ValidationException"
     assert describe(desk, arn)["status"] == "ACTIVE"
     for operation in ("ListExecutions", "ListStateMachineAliases", "ListStateMachineVersions"):
         code, _ = desk.refusal(operation, stateMachineArn=PLACE.machine("m/part"))

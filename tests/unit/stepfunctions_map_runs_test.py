@@ -133,10 +133,74 @@ def test_a_map_run_that_is_not_there(identifier: str) -> None:
     assert code == "ResourceNotFound"
 
 
-def test_the_bounds_of_a_run_stay_as_they_are() -> None:
+BOUNDS = {"maxConcurrency": 3, "toleratedFailureCount": 2, "toleratedFailurePercentage": 50.0}
+
+
+def test_a_higher_concurrency_starts_more_children_at_once() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(WAIT, MaxConcurrency=1)), [1, 2, 3, 4])
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    assert office.call("UpdateMapRun", mapRunArn=arn, maxConcurrency=3) == {}
+    office.wait(10)
+    run = office.call("DescribeMapRun", mapRunArn=arn)
+    assert run["maxConcurrency"] == 3
+    assert (run["executionCounts"]["running"], run["executionCounts"]["pending"]) == (3, 1)
+    assert len(office.call("ListExecutions", mapRunArn=arn)["executions"]) == 3
+
+
+def test_a_description_has_a_change_before_the_parent_applies_it() -> None:
     office = Office()
     execution = office.start(office.create(flow(WAIT)), [1])
     office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    for name, bound in BOUNDS.items():
+        office.call("UpdateMapRun", mapRunArn=arn, **{name: bound})
+    described = office.call("DescribeMapRun", mapRunArn=arn)
+    assert {name: described[name] for name in BOUNDS} == BOUNDS
+    office.wait(10)
+    assert office.call("DescribeMapRun", mapRunArn=arn) == described
+
+
+def test_failures_that_an_update_tolerates_do_not_fail_the_run() -> None:
+    office = Office()
+    waiting = flow(WAIT)
+    inner = waiting["States"]["Over"]["ItemProcessor"]["States"]
+    inner |= {"Do": {**WAIT, "Next": "Bad"}, "Bad": {"Type": "Fail"}}
+    execution = office.start(office.create(waiting), [1, 2, 3])
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    office.call("UpdateMapRun", mapRunArn=arn, toleratedFailurePercentage=100)
+    office.wait(200)
+    assert office.call("DescribeMapRun", mapRunArn=arn)["status"] == "SUCCEEDED"
+
+
+def test_a_run_with_more_failures_than_an_update_tolerates_fails_at_once() -> None:
+    office = Office()
+    mixed = flow(PASS, MaxConcurrency=1, ToleratedFailureCount=3)
+    mixed["States"]["Over"]["ItemProcessor"]["StartAt"] = "Which"
+    mixed["States"]["Over"]["ItemProcessor"]["States"] = {
+        "Which": {
+            "Type": "Choice",
+            "Choices": [{"Condition": "{% $states.input = 0 %}", "Next": "Bad"}],
+            "Default": "Nap",
+        },
+        "Bad": {"Type": "Fail"},
+        "Nap": {**WAIT, "End": True},
+    }
+    execution = office.start(office.create(mixed), [0, 1, 2])
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    office.call("UpdateMapRun", mapRunArn=arn, toleratedFailureCount=0)
+    office.wait(10)
+    assert office.call("DescribeMapRun", mapRunArn=arn)["status"] == "FAILED"
+    assert office.describe(execution)["error"] == "States.ExceedToleratedFailureThreshold"
+
+
+def test_an_update_without_a_bound_or_of_a_run_that_has_ended_is_refused() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(PASS)), [1])
+    office.wait(60)
     arn = only_run(office, execution)["mapRunArn"]
     for request in ({}, {"maxConcurrency": 5}):
         assert office.refusal("UpdateMapRun", mapRunArn=arn, **request)[0] == "ValidationException"

@@ -312,6 +312,27 @@ def test_items_that_a_reader_would_read_are_those_that_the_caller_names() -> Non
     assert refusal(state, **request)[1].startswith("Map iteration failure count must be less")
 
 
+def test_a_map_shows_its_batches_and_lines_of_a_reader_are_its_items() -> None:
+    state = a_map(
+        ItemReader={
+            "Resource": "arn:aws:states:::s3:getObject",
+            "ReaderConfig": {"InputType": "JSONL"},
+            "Arguments": {"Bucket": "b", "Key": "k"},
+        },
+        ItemBatcher={"MaxItemsPerBatch": 2, "BatchInput": {"all": "{% 1 + 1 %}"}},
+    )
+    response = tried(
+        state,
+        mock=mocked([1, 1]),
+        inspectionLevel="DEBUG",
+        stateConfiguration={"mapItemReaderData": '{"n": 1}\n{"n": 2}\n{"n": 3}\n'},
+    )
+    assert response["inspectionData"]["afterItemBatcher"] == [
+        {"BatchInput": {"all": 2}, "Items": [{"n": 1}, {"n": 2}]},
+        {"BatchInput": {"all": 2}, "Items": [{"n": 3}]},
+    ]
+
+
 def test_more_failed_iterations_than_iterations_are_refused() -> None:
     code, message = refusal(
         a_map(Items=[1]),
@@ -424,10 +445,19 @@ def test_a_state_alone_sees_the_context_of_an_execution_that_never_was() -> None
     }
 
 
-def test_a_given_context_is_all_that_the_state_sees() -> None:
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [
+        ({}, {}),
+        ({"StateMachine": {"Id": "x"}}, {"StateMachine": {"Id": "x"}}),
+        ({"Execution": {"Id": "x"}}, {"Execution": {"Id": "x", "RedriveCount": 0}}),
+        ({"Execution": {"RedriveCount": 2}}, {"Execution": {"RedriveCount": 2}}),
+        ({"State": {"Name": "x"}}, {"State": {"Name": "x", "RetryCount": 0}}),
+    ],
+)
+def test_a_given_context_is_all_that_the_state_sees_but_for_counts(given: Any, seen: Any) -> None:
     state = a_task(Arguments={}, Output="{% $states.context %}")
-    given = {"Execution": {"Id": "x"}}
-    assert tried(state, mock=mocked({}), context=given)["output"] == given
+    assert tried(state, mock=mocked({}), context=given)["output"] == seen
 
 
 def test_a_task_that_waits_for_its_token_has_one() -> None:

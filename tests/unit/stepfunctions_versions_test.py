@@ -273,7 +273,7 @@ def test_an_alias_that_is_not_there_is_refused() -> None:
 
     assert desk.refusal("UpdateStateMachineAlias", description="x", **arn) == missing
     assert desk.refusal("DescribeStateMachineAlias", **arn) == missing
-    assert desk.call("DeleteStateMachineAlias", **arn) == {}
+    assert desk.refusal("DeleteStateMachineAlias", **arn) == missing
 
 
 def test_aliases_are_listed_by_name_of_a_machine_or_a_version() -> None:

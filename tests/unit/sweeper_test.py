@@ -10,16 +10,16 @@ import pytest
 
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import (
-    DUE_SHARDS,
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     SWEEP_AHEAD_SECONDS,
+    SWEEP_HANDED_SECONDS,
     WATCH_GRID_SECONDS,
     WATCH_LOOK_SECONDS_MAX,
     WATCH_LOOK_SECONDS_MIN,
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
-from holdfast.runtime import messages, watchdog
+from holdfast.runtime import follow_ups, messages, watchdog
 from holdfast.runtime.driver import run as run_handler
 from holdfast.runtime.effects import (
     Effect,
@@ -35,6 +35,7 @@ from holdfast.runtime.maintenance import quarantine, sweeper
 from holdfast.runtime.maintenance.doctor import report_one
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.formats import Formats
+from holdfast.runtime.storage.spread import DUE, Shards, Spread
 from holdfast_simulator.invariants import check
 from holdfast_simulator.world import Killed, SimulatorWorld, When, no_faults
 from tests.builders import Shop, ask, call, chain, machine, wait_for
@@ -68,7 +69,7 @@ def queued(shop: Shop, queue: Any = "work") -> list[Any]:
 
 
 def sweep(shop: Shop) -> None:
-    for shard in range(DUE_SHARDS):
+    for shard in range(DUE.least):
         shop.world.call(sweeper.sweep(shard, "sweeper"))
 
 
@@ -102,7 +103,8 @@ def work_off(shop: Shop, page: Any) -> None:
 def test_rows_beyond_the_first_page_go_to_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A minute with hundreds of rows in one shard: every timer fires at its time."""
     monkeypatch.setattr(sweeper, "SWEEP_ROWS_MAX", 2)
-    monkeypatch.setattr(keys, "DUE_SHARDS", 1)
+    for module in (follow_ups, sweeper, watchdog):
+        monkeypatch.setattr(module, "DUE", Shards(1, 1))
     shop = Shop(machine({"nap": {"Type": "Wait", "Seconds": DAY, "End": True}}))
     runs = []
     for number in range(9):
@@ -112,7 +114,12 @@ def test_rows_beyond_the_first_page_go_to_workers(monkeypatch: pytest.MonkeyPatc
     settle(shop)
     shop.world.now_ms += (DAY - SQS_DELAY_SECONDS_MAX + 130) * 1_000
     shop.world.call(sweeper.sweep(0, "sweeper"))
-    pages = [body for body in queued(shop) if body["k"] == messages.SWEEP]
+    pages = []
+    for _ in range(SWEEP_HANDED_SECONDS):
+        found = [body for body in queued(shop) if body["k"] == messages.SWEEP]
+        assert len(found) <= 1  # they do not all write to the partition at once
+        pages += found
+        shop.world.now_ms += 1_000
     assert len(pages) == 4  # nine rows, two in each page, the first page is the own one
 
     for page in pages:
@@ -180,7 +187,7 @@ def test_damaged_rows_do_not_hide_the_rows_behind_them() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     settle(shop)
-    damaged_rows(shop, keys.due_shard(run))
+    damaged_rows(shop, DUE.of(run))
     shop.world.now_ms += 8 * DAY * 1_000
     sweep(shop)
 
@@ -534,7 +541,7 @@ def test_an_unreported_end_waits_for_a_repair_and_is_not_quarantined() -> None:
             raise ServiceFault("HF321", "slow down")
 
     def doctor(*, is_repairing: bool) -> list[Any]:
-        handler = report_one("default", run, None, is_repairing=is_repairing)
+        handler = report_one("default", Spread(), run, None, is_repairing=is_repairing)
         return [one["reason"] for one in shop.world.call(handler)["findings"]]
 
     def listed(status: str) -> list[Any]:

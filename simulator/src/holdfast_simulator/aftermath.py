@@ -18,6 +18,7 @@ from holdfast.runtime import inbox
 from holdfast.runtime.effects import Get, Handler
 from holdfast.runtime.maintenance import doctor, quarantine
 from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.spread import Spread
 from holdfast_simulator.faults import run_of
 from holdfast_simulator.histories import StoredHistory, histories, history
 from holdfast_simulator.invariants import index
@@ -70,15 +71,15 @@ class Operator:
                 host.name,
                 tenant,
                 host,
-                _release(tenant),
+                _release(tenant, simulation.spread),
                 finished=lambda _: None,
                 failed=lambda error: simulation.evidence.refused_by_bug.append(repr(error)),
             )
 
 
-def _release(tenant: str) -> Handler:
+def _release(tenant: str, spread: Spread) -> Handler:
     for held in (yield from quarantine.to_repair(tenant)):
-        yield from doctor.report_one(tenant, held.run, None, is_repairing=True)
+        yield from doctor.report_one(tenant, spread, held.run, None, is_repairing=True)
 
 
 def tenants(simulation: Simulation) -> list[str]:
@@ -195,7 +196,7 @@ def note_restless(simulation: Simulation) -> None:
 def note_findings(simulation: Simulation) -> None:
     """Store the findings of `holdfast doctor` in a settled world."""
     for tenant in tenants(simulation):
-        handler = doctor.report(tenant, None, is_repairing=False)
+        handler = doctor.report(tenant, simulation.spread, None, is_repairing=False)
         for one in _answer(simulation.services, handler)["findings"]:
             run, state = one.get("execution", ""), one.get("state", "")
             if run in simulation.evidence.lost:

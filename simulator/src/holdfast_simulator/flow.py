@@ -28,9 +28,7 @@ from typing import Any, Final
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import (
-    DUE_SHARDS,
     LIMIT_MARGIN_MS,
-    STARTS_DUE_SHARDS,
     SWEEP_SECONDS,
     VISIBILITY_SECONDS,
 )
@@ -60,6 +58,7 @@ from holdfast.runtime.gates.rules import BatchRule, LimitBook, LimitRule, LimitU
 from holdfast.runtime.maintenance import lost_starts, sweeper
 from holdfast.runtime.messages import WAKE_GRANT
 from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast.runtime.storage.spread import DUE, STARTS
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
@@ -297,9 +296,9 @@ class FlowWorld:
             return stop.value
 
     def _sweep(self) -> None:
-        for shard in range(DUE_SHARDS):
+        for shard in range(DUE.least):
             self.call(sweeper.sweep(shard, f"sweeper{next(self._numbers)}"))
-        for shard in range(STARTS_DUE_SHARDS):
+        for shard in range(STARTS.least):
             self.call(lost_starts.sweep(shard, f"sweeper{next(self._numbers)}"))
         self._poll()
         self._sweep_at = self.now_ms + SWEEP_SECONDS * 1_000

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError, ServiceFault
-from holdfast.limits import DUE_SHARDS, STARTS_DUE_SHARDS
 from holdfast.resources import API, EVENTS, SWEEPER
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Get, Handler, Query, RunTask
 from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.spread import DUE, STARTS
 from holdfast_simulator import faults, heartbeats
 from holdfast_simulator.answers import ticket_of
 from holdfast_simulator.bulking import Bulking
@@ -351,7 +351,8 @@ class Minute:
         """Return the shards with a row that is due by then."""
         until = keys.due_until(until_ms)
         services = self._simulation.services
-        partitions = {shard: partition_of(shard) for shard in range(DUE_SHARDS)}
+        shards = range(DUE.count(self._simulation.spread.read))
+        partitions = {shard: partition_of(shard) for shard in shards}
         return [
             shard
             for shard, partition in partitions.items()
@@ -365,7 +366,7 @@ class Minute:
         perform = services.perform
         until = keys.due_until(self._simulation.now_ms - FIRST_MS)
         found = []
-        for shard in range(STARTS_DUE_SHARDS):
+        for shard in range(STARTS.count(self._simulation.spread.read)):
             if not services.has_partition(tables.MAIL, keys.pending_starts(shard)):
                 continue
             read = perform(Get(tables.MAIL, keys.STARTS_READ, keys.starts_read(shard)))

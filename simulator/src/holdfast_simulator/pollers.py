@@ -14,6 +14,7 @@ from holdfast.limits import LIMIT_MARGIN_MS
 from holdfast.resources import API
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import require_token
+from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Deadline, Effect, Handler, Query
 from holdfast.runtime.storage import keys, tables
 from holdfast.stepfunctions.activities import create_activity, get_activity_task
@@ -44,9 +45,9 @@ class Pollers:
         simulation.on_offer.append(self._offered)
 
     def begin(self, tenant: str) -> None:
+        """Create the activities, without faults: a task whose activity is missing fails."""
         for activity in activities_of(self._simulation.scenario.machines):
-            make = partial(create, self._front, tenant, activity)
-            self._insist("activity", tenant, make, lambda *_: None, 0)
+            run(create(self._front, tenant, activity), self._simulation.services.perform)
 
     def _offered(self, tenant: str, activity: str) -> None:
         self._poll(tenant, activity, 0)

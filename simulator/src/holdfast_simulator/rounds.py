@@ -44,7 +44,7 @@ class RepairRounds:
                 host.name,
                 tenant,
                 host,
-                doctor.report(tenant, None, is_repairing=True),
+                doctor.report(tenant, simulation.spread, None, is_repairing=True),
                 finished=lambda _: None,
                 failed=self._failed,
             )

@@ -19,6 +19,7 @@ from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast_simulator import aftermath
 from holdfast_simulator.expiry import Expiry
+from holdfast_simulator.growth import Growth
 from holdfast_simulator.invariants import VIOLATIONS_MAX, violations
 from holdfast_simulator.invariants.dues import STUCK_MS, UNHIDDEN_MS
 from holdfast_simulator.invocations import Workers
@@ -127,7 +128,12 @@ class Deployed:
             case "old":
                 programs = Programs(_programs=self._parsed)
                 return WorkerConfig(
-                    programs, lambda *_: False, warm.keys, OWN_SOURCE, archives=warm.archives
+                    programs,
+                    lambda *_: False,
+                    warm.keys,
+                    OWN_SOURCE,
+                    archives=warm.archives,
+                    spread=warm.spread,
                 )
             case _:
                 return warm
@@ -163,13 +169,15 @@ def play(deployed: Deployed, swarm: Swarm, tape: Tape) -> ScheduleResult:
             raise Deadly
         return KEYS
 
-    setting = replace(deployed.setting(keys), archives=swarm.archives)
+    spread = simulation.spread
+    setting = replace(deployed.setting(keys), archives=swarm.archives, spread=spread)
     Workers(simulation, partial(deployed.setting_of, setting))
     Minute(simulation)
     Expiry(simulation)
     RepairRounds(simulation)
+    Growth(simulation)
     aftermath.Operator(simulation)
-    people = People(simulation, deployed.front())
+    people = People(simulation, replace(deployed.front(), spread=spread))
     people.begin()
     with remembered():
         _phases(simulation, people)

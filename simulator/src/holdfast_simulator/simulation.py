@@ -58,6 +58,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.messages import START
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.spread import Spread
 from holdfast_simulator import faults
 from holdfast_simulator.dispatches import canaries_of
 from holdfast_simulator.evidence import Evidence, Ran, Wrote
@@ -95,6 +96,7 @@ class Simulation:
         #: When something happened last.
         self.last_ms = START_MS
         self.services = Services(lambda: self.now_ms, is_metered=False)
+        self.spread = Spread()
         self.jobs = Jobs(scenario, lambda: self.now_ms)
         for queue in WORK_QUEUES:
             self.services.queue(queue).receives_max = swarm.receives_max

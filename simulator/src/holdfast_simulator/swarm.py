@@ -57,6 +57,8 @@ _BULK_PERCENTS: Final = (*[0] * 24, 60)
 _FORK_PERCENTS: Final = (*[0] * 15, 50)
 #: In this share of schedules the stack archives.
 _ARCHIVING: Final = 0.06
+#: In this share of schedules new ids change their spread.
+_GROWING: Final = 0.06
 #: Until when things fail, in milliseconds of virtual time.
 _SAFETY_MS: Final = (2_000, 20_000, 200_000, 2_000_000, 20_000_000)
 
@@ -72,8 +74,8 @@ class Swarm:
     token crashes the worker, until the faults are over. `archives`: the stack archives each
     ended execution before TTL may delete its records. `fork_percent`: how likely an operator forks
     an execution, when it begins and when it ends; `bulk_percent`: how likely each of two bulk
-    operations is. `ends_with_tape`: the faults are over when the choices on the tape are used up
-    and frozen hosts have thawed.
+    operations is. `grows`: new ids change their spread. `ends_with_tape`: the faults are over when
+    the choices on the tape are used up and frozen hosts have thawed.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -94,6 +96,7 @@ class Swarm:
     archives: bool = False
     fork_percent: int = 0
     bulk_percent: int = 0
+    grows: bool = False
     ends_with_tape: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -132,6 +135,7 @@ def drawn(seed: int) -> Swarm:
         archives=chance.random() < _ARCHIVING,
         fork_percent=chance.choice(_FORK_PERCENTS),
         bulk_percent=chance.choice(_BULK_PERCENTS),
+        grows=chance.random() < _GROWING,
     )
     if not found.has_deadly_tokens:
         return found

@@ -20,9 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.limits import (
-    DUE_SHARDS,
     LIMIT_MARGIN_MS,
-    STARTS_DUE_SHARDS,
     SWEEP_AHEAD_SECONDS,
     SWEEP_SECONDS,
     VISIBILITY_SECONDS,
@@ -43,6 +41,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.spread import DUE, STARTS
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
@@ -92,6 +91,11 @@ class SimulatorWorld:
     def _run_task(self, effect: RunTask) -> TaskResult:
         self.task_runs[effect.run, effect.entry, effect.attempt] += 1
         return self.tasks(effect)
+
+    @property
+    def spread(self) -> int:
+        """Return the greatest spread that the sweeper reads."""
+        return self.setting.spread.read
 
     # -- effects -----------------------------------------------------------------------------------
 
@@ -154,15 +158,17 @@ class SimulatorWorld:
         """Run one round of the sweeper; after a crash the next minute continues."""
         self._last_sweep_ms = self.now_ms
         try:
-            for shard in range(DUE_SHARDS):
+            for shard in range(DUE.count(self.spread)):
                 if self._due(shard):
-                    sweep = partial(sweeper.sweep, archives=self.setting.archives)
+                    sweep = partial(
+                        sweeper.sweep, archives=self.setting.archives, spread=self.spread
+                    )
                     self._sweep_shard(sweep, shard)
-            for shard in range(STARTS_DUE_SHARDS):
+            for shard in range(STARTS.count(self.spread)):
                 if self._starts(shard):
                     self._sweep_shard(lost_starts.sweep, shard)
             if self.setting.archives:
-                for shard in range(DUE_SHARDS):
+                for shard in range(DUE.count(self.spread)):
                     if self._archives(shard):
                         self._sweep_shard(due_archives.sweep, shard)
             for queue in DEAD_LETTERS:
@@ -223,7 +229,7 @@ class SimulatorWorld:
 
     def _sweep_ms(self) -> int | None:
         """The next full minute at which a sweep finds anything; the others are left out."""
-        shards = range(DUE_SHARDS)
+        shards = range(DUE.count(self.spread))
         looks = _earliest(self._due(shard) for shard in shards)
         archives = _earliest(self._archives(shard) for shard in shards)
         looks += [at_ms + SWEEP_AHEAD_SECONDS * 1_000 for at_ms in archives]
@@ -242,7 +248,7 @@ class SimulatorWorld:
         """
         return [
             int(str(row["sk"])[:15]) + FIRST_MS
-            for shard in range(STARTS_DUE_SHARDS)
+            for shard in range(STARTS.count(self.spread))
             for row in self._starts(shard)
             if str(row["sk"]) > self._starts_read(shard)
             and not self.services.has_partition(tables.EXECUTIONS, _log_of(row))

@@ -15,11 +15,11 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 from holdfast.errors import WorkflowError
+from holdfast.lazy_dataclass import dataclass
 
 _ITEMS_MAX: Final = 1_000
 _WAIT_MAX: Final = timedelta(minutes=15)

@@ -16,7 +16,6 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from types import FrameType, MappingProxyType
@@ -39,6 +38,7 @@ from holdfast.api.scopes import Undo, compensating
 from holdfast.api.step_types import StepType
 from holdfast.api.tasks import NO_SEARCH, SearchAttributes, Task, Workflow
 from holdfast.errors import WorkflowError
+from holdfast.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from holdfast.compiler.graphs.inputs import Input

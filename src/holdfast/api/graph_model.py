@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Any, Final, TypeAlias
 
 from holdfast.api.tasks import Task
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from holdfast.errors import WorkflowError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import REQUEST_SUFFIX
 
 #: What happens to an event that an ended execution has not used. With "next" the next execution of

@@ -11,77 +11,15 @@ values. So `re.match`, which returns an object, and `random.random` are not in i
 
 from __future__ import annotations
 
+import builtins
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, Final
 
 from holdfast.api.tasks import Pure
 
-#: For each function, its parameters with their types, and the type of its result. `=` marks an
-#: optional parameter, and `*` a keyword-only one.
-_SIGNATURES: Final[Mapping[str, tuple[tuple[str, ...], Any]]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            [f"math.{name}" for name in ("ceil", "floor", "trunc")], (("x: float",), int)
-        ),
-        **dict.fromkeys(
-            [
-                f"math.{name}"
-                for name in ("sqrt", "exp", "log10", "log2", "fabs", "sin", "cos", "tan")
-            ],
-            (("x: float",), float),
-        ),
-        "math.log": (("x: float", "base: float ="), float),
-        "math.pow": (("x: float", "y: float"), float),
-        "math.gcd": (("a: int", "b: int"), int),
-        "math.isqrt": (("n: int",), int),
-        "math.comb": (("n: int", "k: int"), int),
-        **dict.fromkeys(
-            [f"statistics.{name}" for name in ("mean", "fmean", "median", "stdev", "pstdev")],
-            (("data: list[float]",), float),
-        ),
-        "textwrap.shorten": (("text: str", "width: int", "*placeholder: str ="), str),
-        "textwrap.fill": (("text: str", "width: int ="), str),
-        "textwrap.wrap": (("text: str", "width: int ="), list[str]),
-        "textwrap.dedent": (("text: str",), str),
-        "textwrap.indent": (("text: str", "prefix: str"), str),
-        "re.sub": (("pattern: str", "repl: str", "string: str"), str),
-        "re.findall": (("pattern: str", "string: str"), list[str]),
-        "re.split": (("pattern: str", "string: str"), list[str]),
-        "re.escape": (("pattern: str",), str),
-        "json.dumps": (
-            ("obj: Any", "*indent: int =", "*sort_keys: bool =", "*ensure_ascii: bool ="),
-            str,
-        ),
-        "json.loads": (("s: str",), Any),
-        "urllib.parse.quote": (("string: str", "safe: str ="), str),
-        "urllib.parse.quote_plus": (("string: str", "safe: str ="), str),
-        "urllib.parse.unquote": (("string: str",), str),
-        "urllib.parse.unquote_plus": (("string: str",), str),
-        "urllib.parse.urlencode": (("query: dict[str, Any]",), str),
-        "urllib.parse.urljoin": (("base: str", "url: str"), str),
-        "html.escape": (("s: str",), str),
-        "html.unescape": (("s: str",), str),
-        "unicodedata.normalize": (("form: str", "unistr: str"), str),
-        "string.capwords": (("s: str",), str),
-        "difflib.get_close_matches": (("word: str", "possibilities: list[str]"), list[str]),
-    }
-)
-_TYPES: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "Any": Any,
-        "bool": bool,
-        "dict[str, Any]": dict[str, Any],
-        "float": float,
-        "int": int,
-        "list[float]": list[float],
-        "list[str]": list[str],
-        "str": str,
-    }
-)
 LOG: Final = "holdfast.log"
 LEVELS: Final = ("debug", "info", "warning", "error", "critical", "exception")
 
@@ -92,8 +30,13 @@ def library_task(name: str) -> Pure[..., Any] | None:
     if name == LOG:
         step: Pure[..., Any] = Pure(_log, name=LOG)
         return step
-    known = _SIGNATURES.get(name)
+    known = _listed().SIGNATURES.get(name)
     return None if known is None else Pure(_calling(name, *known), name=name)
+
+
+def _listed() -> Any:
+    """Return the module of the signatures. A worker imports it only for a step of the library."""
+    return importlib.import_module("holdfast.api.library_signatures")
 
 
 def task_of(function: object) -> Pure[..., Any] | None:
@@ -101,17 +44,27 @@ def task_of(function: object) -> Pure[..., Any] | None:
     if not callable(function) or isinstance(function, type):
         return None
     name = _name_of(function)
-    return library_task(name) if name in _SIGNATURES and _found(name) is function else None
+    return library_task(name) if name in _listed().FUNCTIONS and _found(name) == function else None
 
 
 def _name_of(function: Any) -> str:
-    module = getattr(function, "__module__", None)
-    return f"{module}.{getattr(function, '__name__', '')}"
+    module, name = getattr(function, "__module__", None), getattr(function, "__name__", "")
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, type):
+        # A method of a class, such as `datetime.fromisoformat`, has no module of its own.
+        return f"{owner.__module__}.{owner.__qualname__}.{name}"
+    return f"{module}.{name}"
 
 
 def _found(name: str) -> Callable[..., Any]:
+    """Return the function: `str.title` of the builtins, `urllib.parse.quote` of a module."""
     module, _, attribute = name.rpartition(".")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    owner = getattr(builtins, module, None)
+    if owner is None:
+        package, _, last = module.rpartition(".")
+        is_class = package and not hasattr(importlib.import_module(package), "__path__")
+        owner = getattr(importlib.import_module(package), last) if is_class else None
+    found: Callable[..., Any] = getattr(owner or importlib.import_module(module), attribute)
     return found
 
 
@@ -136,7 +89,7 @@ def _parameter(text: str) -> inspect.Parameter:
     return inspect.Parameter(
         name,
         kinds.KEYWORD_ONLY if text.startswith("*") else kinds.POSITIONAL_OR_KEYWORD,
-        annotation=_TYPES[type_],
+        annotation=_listed().TYPES[type_],
         default=None if text.endswith(" =") else kinds.empty,
     )
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import Final
 
 from holdfast.errors import WorkflowError
+from holdfast.lazy_dataclass import dataclass
 
 _ACTION: Final = re.compile(r"(aws-sdk:)?[a-z0-9-]+(:[A-Za-z0-9]+)?")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")

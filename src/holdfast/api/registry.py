@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias, TypeVar
@@ -15,6 +15,7 @@ from holdfast.api.services import ServiceCall
 from holdfast.api.step_types import StepType
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
+from holdfast.lazy_dataclass import dataclass
 
 D = TypeVar("D", Task[..., Any], Workflow[..., Any])
 

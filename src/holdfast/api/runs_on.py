@@ -20,10 +20,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.errors import WorkflowError
+from holdfast.lazy_dataclass import dataclass
 
 _EMPTY: Final = frozenset(
     {

@@ -10,13 +10,13 @@ a kind that the project registers with `@step_type("…")`
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 from holdfast.api.branches import run_after
 from holdfast.api.surface import ask
 from holdfast.api.tasks import Task, TaskError
+from holdfast.lazy_dataclass import dataclass
 
 #: The types of steps that do not name a task. The id of such a step, or its field `service`, is the
 #: name of its task.

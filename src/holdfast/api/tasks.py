@@ -8,7 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from types import MappingProxyType
 from typing import (
@@ -32,6 +32,7 @@ from holdfast.api.runs_on import Container, Lambda, RunsOn, Worker, require_plai
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
+from holdfast.lazy_dataclass import dataclass
 
 #: For each name, either the path of a field of the input, or the type of a value that `note` sets.
 SearchAttributes: TypeAlias = Mapping[str, str | type]

@@ -10,10 +10,10 @@ A program does not depend on a query language. The fields of its states are comp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from holdfast.asl.template import Template
+from holdfast.lazy_dataclass import dataclass
 
 Json: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 

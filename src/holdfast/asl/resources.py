@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from holdfast.asl.program import TaskKind
+from holdfast.lazy_dataclass import dataclass
 
 _TOKEN_SUFFIX: Final = ".waitForTaskToken"  # noqa: S105  # no secret
 _SYNC_SUFFIXES: Final = (".sync:2", ".sync")

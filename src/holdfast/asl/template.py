@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from holdfast.asl import error_names
@@ -23,6 +22,7 @@ from holdfast.asl.jsonata.jsonata import (
     compile_expression,
 )
 from holdfast.asl.jsonata.values import require_bounded
+from holdfast.lazy_dataclass import dataclass
 
 _FIELDS_UNBOUNDED_MAX: Final = 8
 _OPEN: Final = "{%"

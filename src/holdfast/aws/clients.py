@@ -7,8 +7,9 @@ needed. boto3 is not used: it adds import time, and nothing of it is needed here
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from holdfast.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from botocore.session import Session

@@ -24,6 +24,7 @@ from holdfast.deployment import Deployment
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.commands.tokens import SigningKeys, parse_keys
 from holdfast.runtime.status_events import OWN_SOURCE
+from holdfast.runtime.storage.spread import STARTS_PER_SECOND, spread_for
 
 NO_KEYS = SigningKeys("-", {"-": b""})
 
@@ -118,8 +119,10 @@ def make_host(keys: SigningKeys) -> Host:
         lambda: deployment.front(programs, keys),
         metrics,
         payload_bytes_max=None if is_unlimited else PAYLOAD_BYTES_MAX,
+        has_history_limit=os.environ.get(resources.ENV_HISTORY_LIMIT) == "on",
         schedules=deployment.schedules,
         forms_scheme="https" if forms_url else None,
+        spread=spread_for(int(os.environ.get(resources.ENV_STARTS_PER_SECOND, STARTS_PER_SECOND))),
     )
     return host
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,13 +25,13 @@ from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import Ports
 from holdfast.aws.telemetry import Metrics, log_fault
 from holdfast.errors import HoldfastBug, HoldfastError, ServiceFault
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     DEAD_LETTER_BATCHES_MAX,
-    DUE_SHARDS,
     OPEN_COUNT_MINUTES,
     PAYLOAD_BYTES_MAX,
-    STARTS_DUE_SHARDS,
+    SWEEP_THREADS_MAX,
     VISIBILITY_EXTENSION_SECONDS,
     VISIBILITY_SECONDS,
 )
@@ -49,6 +49,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.format_control import Control
 from holdfast.runtime.storage.keys import TENANT_DEFAULT
+from holdfast.runtime.storage.spread import DUE, STARTS
 from holdfast.runtime.visibility import Holds
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.leases import ReceivedMessage
@@ -74,7 +75,9 @@ class Host:
 
     * `has_threads` False: everything runs in one thread, for a local stack with a virtual clock.
     * `payload_bytes_max` limits the data of state machines; None removes AWS's limit.
+    * `has_history_limit`: standard executions of state machines end at AWS's 25,000 events.
     * `schedules`: those that the code declares, by name.
+    * `spread`: the spread that this deployment sets; the sweeper stores it.
     * `forms_scheme`: the URL scheme of links to forms of questions; None: this stack has no forms.
     """
 
@@ -84,20 +87,22 @@ class Host:
     metrics: Metrics
     has_threads: bool = True
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
+    has_history_limit: bool = False
     schedules: Mapping[str, Plan] = field(default_factory=dict)
     forms_scheme: str | None = "http"
+    spread: int = 0
     log_fault: Callable[..., None] = log_fault
     control: Control = field(init=False)
 
     def __post_init__(self) -> None:
-        self.control = Control(self.setting.formats)
+        self.control = Control(self.setting.formats, self.setting.spread)
 
     @cached_property
     def front(self) -> Front:
         """Return the commands of the API. They are created at the first use: a worker rarely needs
         them, and their import takes time.
         """
-        return self.make_front()
+        return replace(self.make_front(), spread=self.setting.spread)
 
     @contextmanager
     def task_pool(self) -> Iterator[ThreadPoolExecutor | None]:
@@ -142,7 +147,7 @@ class Host:
         receipts = {r["messageId"]: r["receiptHandle"] for r in records}
         visible = self._visible(queue, receipts, deadline_ms, now_ms)
         with visible as holds, self.task_pool() as pool:
-            self._look(now_ms)
+            self.look(now_ms)
             self._look_for_pauses(now_ms)
             invocation = _Invocation(context.aws_request_id, pool, is_alone=len(records) == 1)
             work = [
@@ -159,7 +164,7 @@ class Host:
     def _map(self, function: Callable[..., Any], work: list[tuple[Any, ...]]) -> list[Any]:
         if not self.has_threads or len(work) == 1:
             return [function(*item) for item in work]
-        with ThreadPoolExecutor(len(work), "message") as pool:
+        with ThreadPoolExecutor(min(len(work), SWEEP_THREADS_MAX), "message") as pool:
             return [future.result() for future in [pool.submit(function, *item) for item in work]]
 
     def _deliver(
@@ -271,7 +276,8 @@ class Host:
         front = self.front
         if any("keyed" in one.source_map for one in front.workflows.values()):
             # The event may start an execution of a keyed workflow, whose id is signed with these
-            # keys.
+            # keys and has the spread.
+            self.look(now_ms)
             front = replace(front, keys=self.setting.keys())
         self.perform(front.bus_event(TENANT_DEFAULT, event_id, detail, os.urandom(8)))
         self.metrics.flush(now_ms)
@@ -283,17 +289,21 @@ class Host:
         from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper  # noqa: PLC0415
 
         now_ms = self.ports.perform(Clock())
-        self._look(now_ms)
+        self._set_spread()
         self._deploy_schedules()
         owner = context.aws_request_id
-        sweep = partial(sweeper.sweep, archives=self.setting.archives)
-        self._map(self._sweep, [(sweep, shard, owner) for shard in range(DUE_SHARDS)])
+        spread = self.setting.spread.read
+        sweep = partial(sweeper.sweep, archives=self.setting.archives, spread=spread)
+        shards = range(DUE.count(spread))
+        self._map(self._sweep, [(sweep, shard, owner) for shard in shards])
         for queue in QUEUES:
             self._revive(queue)
-        starts = [(lost_starts.sweep, shard, owner) for shard in range(STARTS_DUE_SHARDS)]
-        self._map(self._sweep, starts)
+        starts = range(STARTS.count(spread))
+        if len(starts) > STARTS.least:
+            self._hand_out(lost_starts.hand_out(len(starts)))
+        else:
+            self._map(self._sweep, [(lost_starts.sweep, shard, owner) for shard in starts])
         if self.setting.archives:
-            shards = range(DUE_SHARDS)
             self._map(self._sweep, [(due_archives.sweep, shard, owner) for shard in shards])
         if now_ms // 60_000 % OPEN_COUNT_MINUTES == 0:
             self._count()
@@ -305,7 +315,7 @@ class Host:
         from holdfast.runtime.commands.pools import measure_pools  # noqa: PLC0415
 
         try:
-            self.perform(measure_open(TENANT_DEFAULT))
+            self.perform(measure_open(TENANT_DEFAULT, self.setting.spread))
             self.perform(measure_pools(self.front.known, TENANT_DEFAULT))
         except Exception as error:  # noqa: BLE001  # nothing else must wait for it
             self._refuse("the open executions or the pools were not counted", error)
@@ -329,6 +339,12 @@ class Host:
             # Continue with the other shards. Otherwise one damaged row would prevent the sweep of
             # all the shards.
             self._refuse("a shard was not swept", error, shard=str(shard))
+
+    def _hand_out(self, handler: Handler) -> None:
+        try:
+            self.perform(handler)
+        except Exception as error:  # noqa: BLE001  # nothing else must wait for it
+            self._refuse("the shards of starts were not handed out", error)
 
     def _revive(self, queue: QueueName) -> None:
         """Process the dead letters of a queue, up to a bound. Unreadable ones stay in the queue and
@@ -359,14 +375,22 @@ class Host:
         self.log_fault(what, error, **ids)
         self.ports.perform(Measure(resources.METRIC_SWEEP_REFUSED, 1))
 
-    def _look(self, now_ms: int) -> None:
-        """Read which format the stack writes. It does no harm if a host reads a change late."""
+    def look(self, now_ms: int) -> None:
+        """Read which format the stack writes, and over how many partitions it spreads rows. It does
+        no harm if a host reads a change a minute late.
+        """
+        self._take(self.control.look(now_ms))
+
+    def _set_spread(self) -> None:
+        self._take(self.control.grow(self.spread))
+
+    def _take(self, reading: Handler) -> None:
         try:
-            formats = self.perform(self.control.look(now_ms))
+            self.perform(reading)
         except HoldfastError as error:
             self.log_fault("~ctl was not read", error)
             return
-        self.setting = replace(self.setting, formats=formats)
+        self.setting = replace(self.setting, formats=self.control.formats)
 
     def _look_for_pauses(self, now_ms: int) -> None:
         """Read which tasks and workflows are paused. If the read fails, the result of the last one

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from holdfast import limits
@@ -12,6 +11,7 @@ from holdfast.aws.clients import Clients
 from holdfast.aws.faults import fault
 from holdfast.aws.names import ResourceNames
 from holdfast.errors import ServiceFault
+from holdfast.lazy_dataclass import dataclass
 from holdfast.runtime.effects import Message, QueueName, Send
 
 BatchEntry: TypeAlias = dict[str, Any]

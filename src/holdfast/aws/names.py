@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 from holdfast import resources
 from holdfast.errors import ServiceFault
+from holdfast.lazy_dataclass import dataclass
 from holdfast.runtime.effects import QueueName, TableName
 from holdfast.runtime.storage import tables
 

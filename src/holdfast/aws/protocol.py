@@ -154,6 +154,8 @@ def service_of(host: Host, place: tuple[str, str, str], caller: str | None = Non
         front.workflows,
         front.types,
         caller,
+        front.spread,
+        host.has_history_limit,
     )
 
 

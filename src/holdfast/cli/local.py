@@ -50,6 +50,9 @@ def _add_serve(commands: Any) -> None:
         "--no-payload-limit", action="store_true", help="lift the 256 KiB of state machines"
     )
     serve.add_argument(
+        "--history-limit", action="store_true", help="end state machines at 25,000 events, as AWS"
+    )
+    serve.add_argument(
         "--debug",
         action="store_true",
         help="let time stand still while a debugger has stopped a task: docs/how-to/debug.md",
@@ -105,6 +108,7 @@ def _serve_here(arguments: argparse.Namespace) -> int:
         data=data,
         archive=_archive(arguments),
         is_debugged=arguments.debug,
+        has_history_limit=arguments.history_limit,
     ) as served:
         if arguments.clock is not None:
             ahead_ms = arguments.clock // timedelta(milliseconds=1) - served.clock.lead_ms

@@ -51,7 +51,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.dag import Dag
@@ -312,10 +312,8 @@ def _compile(
 ) -> CompiledWorkflow:
     if isinstance(workflow, Dag):
         return compile_dag(workflow, in_plain_asl=in_plain_asl)
-    unit = Unit(source, workflow)
-    node = _definition(unit, workflow)
+    unit, node, block = _lowered(Unit(source, workflow), workflow)
     try:
-        block = () if node is None else _lower(unit, node, workflow)
         refused = {(found.file, found.line) for found in unit.diagnostics}
         lost_lines = unit.lost_lines | refused
         report = _reporter(unit)
@@ -333,6 +331,30 @@ def _compile(
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
+
+
+#: A pass finds the steps whose operands the passes before it have found. So the number of passes
+#: is the depth of such steps, which is seldom more than three.
+_PASSES_MAX: Final = 50
+
+
+def _lowered(
+    unit: Unit, workflow: Workflow[..., Any]
+) -> tuple[Unit, ast.FunctionDef | None, StatementBlock]:
+    """Lower the workflow in as many passes as it needs; see `library_calls`."""
+    for _ in range(_PASSES_MAX):
+        known = len(unit.library.steps)
+        node = _definition(unit, workflow)
+        try:
+            block = () if node is None else _lower(unit, node, workflow)
+        except RecursionError:
+            assert node is not None
+            raise _too_deep(unit, node) from None
+        if len(unit.library.steps) == known:
+            return unit, node, block
+        unit = unit.anew()
+    assert node is not None
+    raise _too_deep(unit, node)
 
 
 def _with_key(emitted: CompiledWorkflow, keyed: Keyed) -> CompiledWorkflow:

@@ -55,7 +55,7 @@ import builtins
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -150,6 +150,27 @@ class NamedValue(Taking):
 @dataclass(frozen=True, slots=True)
 class Repeated:
     """A comprehension with steps in it, which becomes a loop; see `statements.repeated`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryStep:
+    """The call of a step of Python's library that replaces an expression; see `library_calls`."""
+
+    call: ast.Call
+    task: Task[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySteps:
+    """What a pass learns of steps of the library, for the next pass.
+
+    `helpers`: the plain helpers whose bodies contain such steps, so that they are no expressions.
+    `rewritten`: the expressions that replace others with the same meaning.
+    """
+
+    steps: dict[ast.expr, LibraryStep] = field(default_factory=dict)
+    helpers: set[ast.FunctionDef] = field(default_factory=set)
+    rewritten: dict[ast.expr, ast.expr] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +368,8 @@ class Unit:
         #: File and line of each step that is missing in the result, because the step or one of its
         #: arguments was refused.
         self.lost_lines: set[tuple[str, int]] = set()
+        #: The expressions that steps of Python's library compute; see `library_calls`.
+        self.library = LibrarySteps()
         self._scopes: dict[ast.AST, VariableScopeNames] = {}
         #: For each scope, the function whose body it belongs to.
         self.functions: dict[VariableScopeNames, ast.FunctionDef] = {}
@@ -361,6 +384,15 @@ class Unit:
         #: What branches and local functions may keep of the names around them; None when the
         #: workflow changes no value in place. See `aliases`.
         self.captured: Captured | None = None
+
+    def anew(self) -> Unit:
+        """Return a unit for another pass over the workflow. Nodes that this pass has made are used
+        again, because `library` names some of them.
+        """
+        other = Unit(self.source, self.workflow)
+        other.library, other.copies, other.made = self.library, self.copies, self.made
+        other.defaults, other.property_calls = self.defaults, self.property_calls
+        return other
 
     @cached_property
     def world(self) -> ErrorClasses:
@@ -396,6 +428,10 @@ class Unit:
             if isinstance(key, ast.FunctionDef):
                 self.functions[scope] = key
         return self._scopes[key]
+
+    def rewritten(self, node: ast.expr, other: ast.expr) -> ast.expr:
+        """Return the expression that replaces `node`: `other`, or the one of an earlier pass."""
+        return self.library.rewritten.setdefault(node, other)
 
     def refuse(self, node: ast.AST, code: str, message: str, help_: str = "") -> None:
         """Add a refusal. A help text that ends with "a @pure function" is extended with the code of
@@ -484,11 +520,20 @@ class Helper:
 REFUSED_EXPRESSION: Final = TypedQuery(RefusedQuery(), REFUSED)
 
 
+#: The place of an operand that Python evaluates sometimes. A step in it makes the whole expression
+#: an `if` before the statement (`steps/hoisting.py`).
+CONDITION: Final = "a condition"
+
+
 class Lowering(Protocol):
     """The methods of `expressions.Expressions` that the rules for calls and operators use."""
 
     @property
     def unit(self) -> Unit: ...
+    @property
+    def place(self) -> str: ...
+    @property
+    def hoisted(self) -> Mapping[ast.AST, TypedQuery]: ...
     def lower(self, node: ast.expr, /) -> TypedQuery: ...
     def gone_through(self, node: ast.expr, /) -> TypedQuery: ...
     def truth(self, node: ast.expr, /) -> TypedQuery: ...

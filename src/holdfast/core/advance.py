@@ -45,7 +45,6 @@ starts and joins the branches of a Parallel and the iterations of a Map; `cancel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
@@ -53,6 +52,7 @@ from holdfast.asl.program import MapState, PollRule, Program, TaskState
 from holdfast.core import cancelling, facts, forking, map_run, migrating, pausing, skipping, steps
 from holdfast.core.decision import (
     Decision,
+    HistoryFullError,
     event_type,
     note_started,
     oversize,
@@ -75,15 +75,18 @@ from holdfast.core.state import (
     Execution,
     Frame,
     MachineOrigin,
+    WaitingFor,
 )
 from holdfast.core.waits import abandoned, is_frozen, is_overdue, overdue
 from holdfast.errors import HoldfastBug
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     CAUSE_CHARACTERS_MAX,
     CLOCK_ERROR_MS,
     ERROR_CHARACTERS_MAX,
     EVENTS_MAX,
     EXPRESS_SECONDS_MAX,
+    HISTORY_EVENTS_MAX,
     PURE_STATES_PER_RECORD_MAX,
     TAKEOVERS_MAX,
 )
@@ -109,6 +112,14 @@ def advance(
     decision = Decision(program, state, moment)
     if state is not None:
         decision.entered.extend(_entered_frames(state))
+    try:
+        _use(decision, offered)
+    except HistoryFullError:
+        _end_full(decision)
+    return Transition(tuple(decision.events), decision.state)
+
+
+def _use(decision: Decision, offered: Sequence[Fact]) -> None:
     # Apply a stop before the execution continues. An execution that loops without a wait has new
     # states to evaluate at the end of every record, so it would never reach a stop that is applied
     # afterwards.
@@ -121,7 +132,6 @@ def advance(
             _offer_open(decision, fact)
     if not decision.is_started:
         raise HoldfastBug("an execution that has not started was asked for its state")
-    return Transition(tuple(decision.events), decision.state)
 
 
 def note(
@@ -177,6 +187,17 @@ def _end_endless(decision: Decision, frame: Frame) -> None:
     decision.emit("ExecutionFailed", previous=frame.previous, details=details)
 
 
+def _end_full(decision: Decision) -> None:
+    """End an execution at AWS's last event (AWS docs, "Avoid reaching the history quota"). Nothing
+    catches this error: there is no room for the events of a catcher.
+    """
+    if decision.state.is_ended:
+        return
+    cause = f"The execution reached the maximum number of history events ({HISTORY_EVENTS_MAX})."
+    details = {"error": error_names.RUNTIME, "cause": cause}
+    decision.emit("ExecutionFailed", previous=decision.state.last_event, details=details)
+
+
 def _offer(decision: Decision, fact: Fact) -> None:
     match fact:
         case facts.Started():
@@ -223,6 +244,8 @@ def _offer(decision: Decision, fact: Fact) -> None:
             pausing.resume(decision, fact)
         case facts.PriorityRequested():
             _prioritise(decision, fact)
+        case facts.BoundsRequested():
+            map_run.bounds_requested(decision, fact)
         case facts.SkipRequested():
             _skip(decision, fact)
         case facts.MigrateRequested():
@@ -494,13 +517,24 @@ def _fail(
     assert isinstance(state, TaskState)
     texts = {"error": error, "cause": cause}
     details = {key: text for key, text in texts.items() if text is not None}
-    event = event_type(
-        state, "TimedOut" if error == error_names.TIMEOUT and cause is None else "Failed"
-    )
+    event = event_type(state, _failure_name(frame.waiting, error, cause))
     details = {**resource_of(state), **details}
     own: dict[str, Any] = {} if traceback is None else {"traceback": traceback}
     decision.emit(event, frame=frame.id, previous=previous, details=details, **own)
     handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
+
+
+def _failure_name(waiting: WaitingFor, error: str | None, cause: str | None) -> str:
+    """Return the end of the name of the event. An activity's task that fails before a poller has
+    taken it could not be scheduled.
+    """
+    if error == error_names.TIMEOUT and cause is None:
+        return "TimedOut"
+    match waiting:
+        case Awaiting(kind="activity", is_begun=False):
+            return "ScheduleFailed"
+        case _:
+            return "Failed"
 
 
 def _heartbeat_seen(decision: Decision, fact: facts.HeartbeatSeen) -> None:

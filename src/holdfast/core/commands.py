@@ -8,10 +8,10 @@ command is safe to carry out twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from holdfast.core.state import Attempt, Queued
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

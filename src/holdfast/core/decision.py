@@ -22,15 +22,20 @@ from holdfast.core.apply.apply import apply
 from holdfast.core.events import OWN_EVENTS, TASK_EVENTS, Event
 from holdfast.core.facts import DecisionInputs
 from holdfast.core.state import ROOT, Attempt, Awaiting, Execution, Frame, Lanes
-from holdfast.limits import PAYLOAD_BYTES_MAX, STATE_SECONDS_MAX
+from holdfast.limits import HISTORY_EVENTS_MAX, PAYLOAD_BYTES_MAX, STATE_SECONDS_MAX
 
 _SERVICE_PREFIX: Final = ":states:::"
 # One encoder for all calls, because `json.dumps` with these options would create an encoder for
 # each call.
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+_LAST_EVENTS: Final = frozenset({"ExecutionSucceeded", "ExecutionFailed"})
 _LAST_MS: Final = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 #: The states that can have a Retry. AWS counts retries only for these states.
 _RETRIED: Final = (TaskState, ParallelState, MapState)
+
+
+class HistoryFullError(Exception):
+    """The next event would be AWS's last one, and it is not the success of the execution."""
 
 
 class Decision:
@@ -79,6 +84,9 @@ class Decision:
         event_id = 0
         if event_type not in OWN_EVENTS:
             event_id = self.state.last_event + 1 if self.is_started else 1
+            is_last = event_id >= HISTORY_EVENTS_MAX and event_type not in _LAST_EVENTS
+            if is_last and has_history_limit(self.state):
+                raise HistoryFullError
         at_ms = self.moment.now_ms if at_ms is None else at_ms
         event = Event(event_type, event_id, previous, at_ms, details or {}, holdfast)
         self.state = apply(self.state if self.is_started else None, event)
@@ -295,6 +303,10 @@ def _whole(value: Json) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
         return None
     return int(value)
+
+
+def has_history_limit(state: Execution) -> bool:
+    return state.origin is not None and state.origin.get("has_history_limit", False)
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,12 +11,12 @@ This module does not read the inbox; `holdfast.runtime.maintenance.doctor` does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from holdfast.core.state import Entered, Execution, Frame, Pause
 from holdfast.core.waits import DueKind, dues_of, is_frozen, runs_on
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import CLOCK_ERROR_MS
 
 

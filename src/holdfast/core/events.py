@@ -18,7 +18,7 @@ from holdfast.asl.program import TaskKind
 #: that the numbers of the other events are as in AWS's histories.
 OWN_EVENTS: Final = frozenset(
     {"Opened", "Claimed", "TimerSet", "RetryDelayed", "TaskUnknown", "HeartbeatSeen"}
-    | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked"}
+    | {"ItemsAsked", "ChildrenStarted", "ChildEnded", "ResultsAsked", "MapRunUpdated"}
     | {"Stopping", "Closing", "Cancelled", "UndoStarted", "Unwound", "LaneFailed", "Polled"}
     | {"DeadlineSet", "DeadlinePassed", "ChildrenStopped"}
     | {"Paused", "Resumed", "PriorityChanged", "StepSkipped", "ExecutionForked", "Published"}

@@ -8,7 +8,6 @@ So a worker may safely offer it again after a refused commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from holdfast.asl.program import Json, Program
@@ -25,6 +24,7 @@ from holdfast.core.state import (
     Queued,
 )
 from holdfast.errors import HoldfastBug
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +295,17 @@ class PriorityRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundsRequested:
+    """Control message: the map run with this entry gets other bounds (`core/bounds.py`). `wanted`
+    has only the fields that change.
+    """
+
+    control_id: str
+    entry: int
+    wanted: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class SkipRequested:
     """Control message: an operator gives the result of a step that is open, or whose failure has
     ended the execution.
@@ -369,6 +380,7 @@ Fact: TypeAlias = (
     | PauseRequested
     | ResumeRequested
     | PriorityRequested
+    | BoundsRequested
     | SkipRequested
     | MigrateRequested
     | ChildrenStopped
@@ -382,6 +394,7 @@ Control: TypeAlias = (
     | PauseRequested
     | ResumeRequested
     | PriorityRequested
+    | BoundsRequested
     | SkipRequested
     | MigrateRequested
 )

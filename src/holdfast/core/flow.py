@@ -96,6 +96,10 @@ def leave(
         assigned = None if assign is None else decision.evaluate(assign, frame, extra)
         data = default if output is None else decision.evaluate(output, frame, extra)
         too_large = None if data is frame.input else oversize(decision, frame.position, data)
+        if too_large is None and assigned:
+            # The variables of one Assign have the quota together (AWS docs, "Passing data between
+            # states with variables").
+            too_large = oversize(decision, frame.position, assigned)
         if too_large is not None:
             raise too_large
     except StateError as error:
@@ -200,6 +204,9 @@ def _scheduled_details(
     named, arguments = resource_of(state), frame.input
     if state.arguments is not None:
         arguments = decision.evaluate(state.arguments, frame, token=token)
+        too_large = oversize(decision, frame.position, arguments)
+        if too_large is not None:
+            raise too_large
     if state.kind in TASK_EVENTS:
         details: dict[str, Any] = {"resource": state.resource, "input": arguments}
     else:

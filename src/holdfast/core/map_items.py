@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from holdfast.asl.program import ItemBatcher, Json
 from holdfast.asl.template import Template
-from holdfast.core.decision import Decision, whole_number
-from holdfast.core.state import Frame
+from holdfast.core.decision import whole_number
 from holdfast.limits import PAYLOAD_BYTES_MAX
 
 #: The value of Map.Item.Source for items that come from the state's input and not from an
@@ -43,16 +42,18 @@ def default_input(item: MapItem) -> Json:
 
 
 def batched(
-    decision: Decision, frame: Frame, batcher: ItemBatcher | None, items: Sequence[Json]
+    evaluate: Callable[[Template], Json], batcher: ItemBatcher | None, items: Sequence[Json]
 ) -> tuple[list[Json], list[int]]:
-    """Return the inputs of the child executions, and the number of items in each."""
+    """Return the inputs of the child executions, and the number of items in each. `evaluate` gives
+    the value of a field of the batcher.
+    """
     if batcher is None:
         return list(items), [1] * len(items)
-    items_max = _bound(decision, frame, batcher.items_max, "MaxItemsPerBatch")
-    bytes_max = _bound(decision, frame, batcher.bytes_max, "MaxInputBytesPerBatch")
+    items_max = _bound(evaluate, batcher.items_max, "MaxItemsPerBatch")
+    bytes_max = _bound(evaluate, batcher.bytes_max, "MaxInputBytesPerBatch")
     common: Json = None
     if batcher.input is not None:
-        common = decision.evaluate(batcher.input, frame)
+        common = evaluate(batcher.input)
     around: dict[str, Json] = {} if common is None else {"BatchInput": common}
     # `_split` counts a comma with each item. The first item of a batch has none, so add the size of
     # one comma.
@@ -61,10 +62,10 @@ def batched(
     return [{**around, "Items": batch} for batch in batches], [len(batch) for batch in batches]
 
 
-def _bound(decision: Decision, frame: Frame, template: Template | None, where: str) -> int:
+def _bound(evaluate: Callable[[Template], Json], template: Template | None, where: str) -> int:
     if template is None:
         return 0
-    return whole_number(decision.evaluate(template, frame), f"ItemBatcher/{where}")
+    return whole_number(evaluate(template), f"ItemBatcher/{where}")
 
 
 def _split(items: Iterable[Json], items_max: int, bytes_max: int) -> Iterable[list[Json]]:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from holdfast.asl.program import Json
 from holdfast.core.decision import iso_time
+from holdfast.lazy_dataclass import dataclass
 
 Transformation: TypeAlias = Literal["NONE", "COMPACT", "FLATTEN"]
 

@@ -22,11 +22,11 @@ from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import facts
 from holdfast.core.decision import Decision, whole_number
 from holdfast.core.flow import OWN_REGION, fail_state, handle_failure, leave
+from holdfast.core.map_bounds import bounds_of, change, changed_while_reading
 from holdfast.core.map_items import STATE_DATA, MapItem, batched, default_input, described
 from holdfast.core.map_results import MapChild, as_lines, transformed
 from holdfast.core.run_ids import TOO_DEEP, child_name, child_run, map_run_uuid, too_deep
 from holdfast.core.state import Attempt, ChildExecutions, Frame
-from holdfast.limits import CHILDREN_AT_ONCE_MAX
 
 #: The numbers of a Map's two attempts: the first reads the items, and the second writes the
 #: results.
@@ -54,7 +54,7 @@ def _begin(decision: Decision, frame: Frame, state: MapState) -> None:
         details={"length": 0 if items is None else len(items)},
         entry=entry,
     )
-    bounds = _bounds(decision, frame, state)
+    bounds = bounds_of(decision, frame, state).fields()
     wanted = None if run.reader is None else _wanted(decision, frame, run.reader)
     details = {"mapRunArn": _arn(decision, run, entry)}
     decision.emit(
@@ -161,15 +161,18 @@ def _start_children(
     assert isinstance(state, MapState)
     run = _run_of(state)
     selected = [_select(decision, frame, state, item) for item in items]
-    inputs, counts = batched(decision, frame, run.batcher, selected)
-    bounds = _bounds(decision, frame, state)
+    inputs, counts = batched(
+        lambda template: decision.evaluate(template, frame), run.batcher, selected
+    )
+    bounds = bounds_of(decision, frame, state).changed(changed_while_reading(frame))
     own: dict[str, Any] = {
         "entry": entry,
         "arn": _arn(decision, run, entry),
         "inputs": inputs,
         "items": counts,
-        "concurrency": min(bounds["concurrency"] or CHILDREN_AT_ONCE_MAX, CHILDREN_AT_ONCE_MAX),
-        "failures_max": _failures_max(bounds, len(selected)),
+        "concurrency": bounds.at_once,
+        "failures_max": bounds.failures_max(len(selected)),
+        **bounds.tolerated(),
     }
     decision.emit("ChildrenStarted", frame=frame_id, **own)
     if not inputs:
@@ -191,51 +194,21 @@ def child_ended(decision: Decision, fact: facts.ChildEnded) -> None:
         _finish(decision, frame.id)
 
 
+def bounds_requested(decision: Decision, fact: facts.BoundsRequested) -> None:
+    """Change the bounds of a map run. A run that has more failures than now allowed fails at
+    once.
+    """
+    frame = change(decision, fact)
+    if frame is None or not isinstance(frame.waiting, ChildExecutions):
+        return
+    if _is_over_threshold(frame.waiting):
+        _exceeded(decision, frame.id, frame.waiting.started)
+
+
 def _select(decision: Decision, frame: Frame, state: MapState, item: MapItem) -> Json:
     if state.item_selector is None:
         return default_input(item)
     return decision.evaluate(state.item_selector, frame, item=item)
-
-
-def _bounds(decision: Decision, frame: Frame, state: MapState) -> dict[str, Any]:
-    """Return the concurrency (0 when absent) and the tolerated failures as numbers; None for a
-    bound that the definition does not have.
-    """
-    run = _run_of(state)
-    concurrency = 0
-    if state.concurrency_max is not None:
-        value = decision.evaluate(state.concurrency_max, frame)
-        concurrency = whole_number(value, "MaxConcurrency")
-    count, percentage = run.tolerated_count, run.tolerated_percentage
-    return {
-        "concurrency": concurrency,
-        "count": (
-            None
-            if count is None
-            else whole_number(decision.evaluate(count, frame), "ToleratedFailureCount")
-        ),
-        "percentage": (
-            None if percentage is None else _percentage(decision.evaluate(percentage, frame))
-        ),
-    }
-
-
-def _failures_max(bounds: Mapping[str, Any], items: int) -> int:
-    """Return how many items may fail: the smaller of both bounds, or 0 when the definition has
-    none.
-    """
-    allowed = [] if bounds["count"] is None else [bounds["count"]]
-    if bounds["percentage"] is not None:
-        allowed.append(int(items * bounds["percentage"] / 100))
-    return min(allowed, default=0)
-
-
-def _percentage(value: Json) -> float:
-    field = "ToleratedFailurePercentage"
-    assert isinstance(value, int | float)
-    if not 0 <= value <= 100:
-        raise EvaluationError(field, f"{field} must be between 0 and 100.", is_late=True)
-    return value
 
 
 # -- the end ---------------------------------------------------------------------------------------

@@ -5,10 +5,13 @@ Errors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from holdfast.asl import error_names
 from holdfast.asl.program import Catcher, PollRule, Retrier
 from holdfast.limits import POLL_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX
+
+_TIMEOUTS: Final = frozenset({error_names.TIMEOUT, error_names.HEARTBEAT_TIMEOUT})
 
 
 def matches(errors: Sequence[str], error: str) -> bool:
@@ -16,8 +19,8 @@ def matches(errors: Sequence[str], error: str) -> bool:
 
     States.Runtime is never handled. States.ALL includes all other errors, also
     States.DataLimitExceeded (as recordings show, in contrast to AWS's documentation).
-    States.TaskFailed includes every error of a task except a time-out. States.Timeout includes a
-    missed heartbeat.
+    States.TaskFailed includes every error except a time-out (AWS docs, "Handling errors in Step
+    Functions workflows"). States.Timeout includes a missed heartbeat.
     """
     if error == error_names.RUNTIME:
         return False
@@ -27,7 +30,7 @@ def matches(errors: Sequence[str], error: str) -> bool:
         return True
     if error_names.ALL in errors:
         return True
-    return error_names.TASK_FAILED in errors and not error.startswith(error_names.RESERVED_PREFIX)
+    return error_names.TASK_FAILED in errors and error not in _TIMEOUTS
 
 
 def find_retrier(

@@ -1,9 +1,14 @@
 """Ids of executions ("runs"), and how they are written as UUIDs, the form of AWS's names. Each form
 can be computed from the other, so no table has to map one to the other.
 
-a run            time, 50 bits (48 used)   random, 60 bits   MAC, 20 bits
-its UUID         time, 48                  random, 60        MAC, 20
-its map runs'    time, 48                  random, 60        entry, 20
+a run            spread, 5 bits (3 used)   time, 45   random, 60 bits   MAC, 20 bits
+its UUID         spread, 3                 time, 45   random, 60        MAC, 20
+its map runs'    spread, 3                 time, 45   random, 60        entry, 20
+
+The spread says over how many partitions the rows of the execution are spread
+(`runtime/storage/spread.py`). The id has it, so an execution keeps its partitions when the stack
+gets more of them, and every process that knows the id knows the partitions. Ids of earlier releases
+have spread 0: 45 bits hold the time until the year 3084.
 """
 
 from __future__ import annotations
@@ -17,6 +22,10 @@ from holdfast.limits import CHILD_DEPTH_MAX
 
 ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 TIME_CHARACTERS: Final = 10
+#: The first of these characters is the spread, which is not a part of the time.
+SPREAD_CHARACTERS: Final = 1
+#: The greatest spread. A UUID has three bits for it.
+SPREAD_MAX: Final = 4
 CHANCE_CHARACTERS: Final = 12
 MAC_CHARACTERS: Final = 4
 
@@ -42,6 +51,13 @@ def number(text: str) -> int:
     for character in text:
         value = value * 32 + ALPHABET.index(character)
     return value
+
+
+def spread_of(run: str) -> int:
+    """Return the spread in the id. Text in another form than that of an id has spread 0."""
+    is_id = len(run) >= TIME_CHARACTERS + CHANCE_CHARACTERS + MAC_CHARACTERS
+    found = ALPHABET.find(run[:SPREAD_CHARACTERS]) if is_id else 0
+    return found if 0 <= found <= SPREAD_MAX else 0
 
 
 def uuid_of(run: str) -> str:

@@ -20,9 +20,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from holdfast.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo

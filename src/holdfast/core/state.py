@@ -13,7 +13,6 @@ times as long, which would be half of the time of a decision.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import (
     Final,
@@ -27,6 +26,7 @@ from typing import (
 
 from holdfast.asl.program import AttributeKind, Json, TaskKind
 from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.lazy_dataclass import dataclass
 
 ROOT: Final = ""
 
@@ -72,11 +72,23 @@ class Attribute(NamedTuple):
     value: str | int | bool
 
 
+class LogSetting(TypedDict):
+    """Where and what an execution logs: the name of the log group, the level ("ALL", "ERROR",
+    "FATAL"), and whether log events contain data.
+    """
+
+    group: str
+    level: str
+    has_data: bool
+
+
 class MachineOrigin(TypedDict):
     """The state machine that an execution belongs to, with the data that the Step Functions API
     shows.
 
     `start_at` is set for a child of a distributed Map: the first state of the Map's item processor.
+    `log` is set when the machine had a log at the start of the execution. `has_history_limit`: the
+    execution ends at AWS's 25,000 events.
     """
 
     execution_arn: str
@@ -90,6 +102,8 @@ class MachineOrigin(TypedDict):
     map_run_arn: NotRequired[str]
     start_at: NotRequired[str]
     is_unbounded: NotRequired[bool]
+    has_history_limit: NotRequired[bool]
+    log: NotRequired[LogSetting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +359,7 @@ class ChildExecutions:
 
     `inputs` are by lane number; `items` says how many items are in each. `results` are those of the
     lanes that have ended. Lanes up to `started` that have no result are running. `failures_max`
-    counts items, not children.
+    counts items, not children; it follows from `count` and `percentage`.
     """
 
     entry: int
@@ -356,6 +370,8 @@ class ChildExecutions:
     failures_max: int
     started: int
     results: Mapping[int, ChildResult]
+    count: int | None = None
+    percentage: float | None = None
 
     @property
     def open_lanes(self) -> list[int]:

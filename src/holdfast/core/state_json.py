@@ -173,6 +173,11 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
     if isinstance(frame.waiting, Lanes | ChildExecutions):
         waiting["results"] = _pairs(frame.waiting.results)
+    if isinstance(frame.waiting, ChildExecutions):
+        # Omit each bound when it is absent, for releases that do not know the fields.
+        for name in ("count", "percentage"):
+            if waiting[name] is None:
+                del waiting[name]
     # Omit the error when it is absent. A release that does not know the field can then read the
     # snapshot.
     error = {} if frame.error is None else {"error": frame.error}

@@ -23,7 +23,6 @@ person. `runtime/wait_rows.py` keeps the subjects in an index.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
@@ -46,6 +45,7 @@ from holdfast.core.state import (
     is_told,
 )
 from holdfast.core.waits import dues_of
+from holdfast.lazy_dataclass import dataclass
 
 #: A wait that ends by itself within this time is not written to the index of waits. The write would
 #: cost more than such a short entry is worth.

@@ -28,6 +28,7 @@ from constructs import Construct
 from holdfast import resources
 from holdfast.errors import HoldfastError
 from holdfast.local import project as projects
+from holdfast.runtime.storage.spread import STARTS_PER_SECOND
 
 from .acknowledged import acknowledge_function, acknowledge_network
 from .alarms import Alarms, engine_metric
@@ -98,6 +99,7 @@ class Holdfast(Construct):
         reserved_concurrency: bool = True,
         work_batch: int = resources.WORK.batch_size,
         start_concurrency: int | None = None,
+        starts_per_second: int = STARTS_PER_SECOND,
         layers: Sequence[lambda_.ILayerVersion] = (),
         snap_start: bool = False,
         vpc: ec2.IVpc | None = None,
@@ -113,6 +115,7 @@ class Holdfast(Construct):
         question_events: bool = False,
         notify_questions_to: sns.ITopic | None = None,
         payload_limit: bool = True,
+        history_limit: bool = False,
         secrets_key: bool | None = None,
         customer_managed_key: bool = False,
         archive: bool = False,
@@ -134,6 +137,7 @@ class Holdfast(Construct):
                 has_forms=forms,
                 tells_questions=question_events or notify_questions_to is not None,
                 limits_payloads=payload_limit,
+                limits_histories=history_limit,
                 seals_secrets=secrets_key is True,
                 owns_key=customer_managed_key,
                 has_archive=archive,
@@ -142,6 +146,7 @@ class Holdfast(Construct):
                 ),
                 work_batch=work_batch,
                 start_concurrency=start_concurrency,
+                starts_per_second=starts_per_second,
                 log_retention_days=log_retention_days,
                 alarm_bounds=AlarmBounds() if alarm_bounds is None else alarm_bounds,
                 environment={**(environment or {}), **variables},
@@ -479,6 +484,7 @@ class Holdfast(Construct):
             names[resources.ENV_WORK_DLQ_URL] = messaging.work_dead.queue_url
             names[resources.ENV_SINGLE_DLQ_URL] = messaging.single_dead.queue_url
             names[resources.ENV_STARTS_DLQ_URL] = messaging.starts_dead.queue_url
+            names[resources.ENV_STARTS_PER_SECOND] = str(self._settings.starts_per_second)
         if self._secrets is not None and shape in _SEAL:
             names[resources.ENV_SECRETS_KEY] = self._secrets.arn
         if shape in _RUN_TASKS:
@@ -490,6 +496,8 @@ class Holdfast(Construct):
             )
         if shape in _RUN_TASKS and not self._settings.limits_payloads:
             names[resources.ENV_PAYLOAD_LIMIT] = "off"
+        if shape in _RUN_TASKS and self._settings.limits_histories:
+            names[resources.ENV_HISTORY_LIMIT] = "on"
         if shape in _WORKERS and self._settings.tells_status:
             names[resources.ENV_STATUS_EVENTS] = "on"
         if shape in _WORKERS and self._settings.tells_questions:

@@ -69,6 +69,7 @@ class Dashboard(Construct):
             self._failures(),
             self._work_log("Failed executions", log_queries.FAILURES),
             self._work_log("Retries", log_queries.RETRIES),
+            self._work_log("Log events that were refused", log_queries.LOST_LOG_EVENTS),
         )
         self._row(
             "Which limit binds?",

@@ -65,6 +65,7 @@ POOLS: Final = _query(
     by="bin(5m) as At, Pool",
     order="At desc, Waiting",
 )
+LOST_LOG_EVENTS: Final = _total(resources.METRIC_LOG_EVENTS_LOST, "Flow, Error")
 LAGS: Final = _query(
     f"ispresent({resources.METRIC_SCHEDULER_LAG}) or ispresent({resources.METRIC_TIMER_LAG})",
     _FLOW,

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Self, get_args
 from holdfast import resources
 from holdfast.errors import HoldfastError
 from holdfast.resources import WORK, LambdaFunction, Queue
+from holdfast.runtime.storage.spread import STARTS_PER_SECOND, STARTS_PER_SECOND_MAX
 
 from .bounds import AlarmBounds, read_bounds, require_bounds
 from .sizes import read_sizes
@@ -69,12 +70,14 @@ class Settings:
       machine begins or ends. `tells_questions`: also when a question to a person opens.
     * `has_forms`: the API has the forms behind signed links.
     * `limits_payloads`: AWS's limit of 256 KiB applies to the data of state machines.
+    * `limits_histories`: AWS's limit of 25,000 events applies to executions of state machines.
     * `seals_secrets`: the stack has a key for the values that workflows mark as secret.
     * `owns_key`: stored data is encrypted with the stack's own key, not with AWS's.
     * `has_archive`: executions that have ended are stored in a bucket before they expire.
     * `functions`: each function of `resources.FUNCTIONS`, and that of each group, by name, with its
       memory, time-out and concurrency.
     * `work_batch`: how many messages one worker takes at once.
+    * `starts_per_second`: the rate for which the stack has partitions.
     * `environment`: the user's variables of all functions but those of groups.
     * `alarm_bounds`: above these, alarms are raised.
 
@@ -92,6 +95,7 @@ class Settings:
     has_forms: bool = False
     tells_questions: bool = False
     limits_payloads: bool = True
+    limits_histories: bool = False
     seals_secrets: bool = False
     owns_key: bool = False
     has_archive: bool = False
@@ -99,6 +103,7 @@ class Settings:
     work_batch: int = WORK.batch_size
     #: The concurrency of starts. None stands for a third of the worker's concurrency.
     start_concurrency: int | None = None
+    starts_per_second: int = STARTS_PER_SECOND
     log_retention_days: int = 30
     alarm_bounds: AlarmBounds = field(default_factory=AlarmBounds)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -119,6 +124,7 @@ class Settings:
             most, otherwise = whole - _BATCHES_MIN, ", or nothing for the default"
             found = self.start_concurrency
             _require_whole("start_concurrency", found, _BATCHES_MIN, most, otherwise)
+        _require_whole("starts_per_second", self.starts_per_second, 1, STARTS_PER_SECOND_MAX)
         if self.log_retention_days not in _LOG_DAYS:
             expected = f"one of the numbers of days that CloudWatch Logs knows: {_LOG_DAYS}"
             raise Unfit("log_retention_days", self.log_retention_days, expected)
@@ -151,12 +157,14 @@ class Settings:
                 has_forms=switch("forms"),
                 tells_questions=switch("question_events"),
                 limits_payloads=switch("payload_limit"),
+                limits_histories=switch("history_limit"),
                 seals_secrets=switch("secrets"),
                 owns_key=switch("customer_managed_key"),
                 has_archive=switch("archive"),
                 functions=read_sizes(context("functions")),
                 work_batch=_number(text("work_batch"), WORK.batch_size),
                 start_concurrency=_number(text("start_concurrency"), None),
+                starts_per_second=_number(text("starts_per_second"), STARTS_PER_SECOND),
                 log_retention_days=_number(text("log_retention_days"), 30),
                 alarm_bounds=read_bounds(context("alarm_bounds")),
             )

@@ -36,6 +36,10 @@ STATES: Final = "stepfunctions"
 #: polled.
 NESTED: Final = frozenset({"states:startExecution"})
 
+_KUBERNETES_JOB: Final = "eks:runJob"
+_KUBERNETES: Final = frozenset({"eks:call", _KUBERNETES_JOB})
+_BY_NAME: Final = "ByName"
+
 SDK_STYLE: Final = Style(field=sdk_field, date=iso)
 
 
@@ -79,6 +83,10 @@ class Integrations:
     def _poll(self, effect: RunTask) -> TaskResult:
         from holdfast.integrations import jobs  # noqa: PLC0415 - few tasks are such
 
+        if effect.name == _KUBERNETES_JOB:
+            from holdfast.integrations import eks  # noqa: PLC0415 - few tasks are such
+
+            return eks.poll(effect, self._clients)
         if effect.name not in jobs.JOBS:
             return _unsupported(effect)
         return jobs.poll(effect, effect.submitted, self._clients) or TaskPending()
@@ -104,6 +112,28 @@ class Integrations:
             from holdfast.integrations import apigateway  # noqa: PLC0415 - few tasks are such
 
             return apigateway.invoke(effect, self._clients)
+        if effect.name in _KUBERNETES:
+            from holdfast.integrations import eks  # noqa: PLC0415 - few tasks are such
+
+            return eks.call(effect, self._clients)
+        if effect.name.endswith(_BY_NAME):
+            return self._named_part(effect)
+        return self._action(effect)
+
+    def _named_part(self, effect: RunTask) -> CallResult:
+        from botocore.exceptions import ClientError  # noqa: PLC0415
+
+        from holdfast.integrations import emr  # noqa: PLC0415 - few tasks are such
+
+        if effect.name not in emr.BY_NAME:
+            return _unsupported(effect)
+        try:
+            return self._action(emr.with_id(effect, self._clients))
+        except ClientError as error:
+            family, model = effect.name.partition(":")[0], self._clients.model("emr")
+            return faults.optimised_failure(family, faults.refusal_of(error), model)
+
+    def _action(self, effect: RunTask) -> CallResult:
         call = self._call_of(effect)
         if call is None or not _can_wait(effect):
             return _unsupported(effect)

@@ -27,16 +27,21 @@ class Response:
     body: bytes
 
 
-def exchange(request: Request, timeout_seconds: int, bytes_max: int) -> Response:
+def exchange(
+    request: Request, timeout_seconds: int, bytes_max: int, authority: str | None = None
+) -> Response:
     """Return the response, with its body cut at `bytes_max`. Raises BotoCoreError when no response
-    comes.
+    comes. `authority` is the file with the certificates that may have signed the server's; None:
+    those that botocore knows.
     """
     from botocore.awsrequest import AWSPreparedRequest, HeadersDict  # noqa: PLC0415
     from botocore.exceptions import HTTPClientError  # noqa: PLC0415
     from botocore.httpsession import URLLib3Session  # noqa: PLC0415
     from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
-    session = URLLib3Session(timeout=timeout_seconds)
+    session = URLLib3Session(
+        verify=True if authority is None else authority, timeout=timeout_seconds
+    )
     try:
         answer = session.send(
             AWSPreparedRequest(

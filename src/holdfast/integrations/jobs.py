@@ -32,7 +32,8 @@ class _Ask:
 @dataclass(frozen=True, slots=True)
 class JobKind:
     """One kind of job. `record` is the part of the description that is the task's result, `status`
-    the path of the status in it.
+    the path of the status in it. `is_gone`: the job has ended when the service does not find it any
+    longer, and the response to the start is the result.
     """
 
     service: str
@@ -42,9 +43,11 @@ class JobKind:
     status: str
     done: frozenset[str]
     failed: frozenset[str]
+    is_gone: bool = False
 
 
 _ENDED_BADLY: Final = frozenset({"Failed", "Stopped", "FAILED", "STOPPED", "CANCELLED", "TIMEOUT"})
+_NOT_FOUND: Final = "ResourceNotFoundException"
 _SAGEMAKER_DONE: Final = frozenset({"Completed"})
 
 
@@ -65,6 +68,50 @@ def _snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
+def _application(*done: str) -> JobKind:
+    return JobKind(
+        "emr-serverless",
+        "get_application",
+        (_Ask("applicationId", "ApplicationId"),),
+        record="Application",
+        status="State",
+        done=frozenset(done),
+        failed=frozenset({"TERMINATED"}) - {*done},
+    )
+
+
+def _emr_cluster(done: frozenset[str]) -> JobKind:
+    return JobKind(
+        "emr",
+        "describe_cluster",
+        (_Ask("ClusterId", "ClusterId"),),
+        record="Cluster",
+        status="Status.State",
+        done=done,
+        failed=_EMR_TERMINATED - done,
+    )
+
+
+def _eks(what: str, *names: str, is_gone: bool) -> JobKind:
+    """Return the making or the deletion of a part of EKS. `names` are the fields of its name."""
+    return JobKind(
+        "eks",
+        f"describe_{_snake(what)}",
+        tuple(_Ask(f"{name[0].lower()}{name[1:]}", name) for name in names),
+        record="",
+        status=f"{what}.Status",
+        done=frozenset() if is_gone else frozenset({"ACTIVE"}),
+        failed=frozenset({"FAILED", "CREATE_FAILED", "DELETE_FAILED", "DEGRADED"}),
+        is_gone=is_gone,
+    )
+
+
+_EMR_TERMINATED: Final = frozenset({"TERMINATED", "TERMINATED_WITH_ERRORS"})
+_EKS_PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Cluster": ("Name",),
+    "FargateProfile": ("ClusterName", "FargateProfileName"),
+    "Nodegroup": ("ClusterName", "NodegroupName"),
+}
 JOBS: Final[Mapping[str, JobKind]] = {
     "athena:startQueryExecution": JobKind(
         "athena",
@@ -93,6 +140,24 @@ JOBS: Final[Mapping[str, JobKind]] = {
         done=frozenset({"SUCCEEDED"}),
         failed=_ENDED_BADLY | {"FAULT", "TIMED_OUT"},
     ),
+    "codebuild:startBuildBatch": JobKind(
+        "codebuild",
+        "batch_get_build_batches",
+        (_Ask("ids", "BuildBatch.Id", is_list=True),),
+        record="BuildBatches.0",
+        status="BuildBatchStatus",
+        done=frozenset({"SUCCEEDED"}),
+        failed=_ENDED_BADLY | {"FAULT", "TIMED_OUT"},
+    ),
+    "bedrock:createModelCustomizationJob": JobKind(
+        "bedrock",
+        "get_model_customization_job",
+        (_Ask("jobIdentifier", "JobArn"),),
+        record="",
+        status="Status",
+        done=frozenset({"Completed"}),
+        failed=_ENDED_BADLY,
+    ),
     "databrew:startJobRun": JobKind(
         "databrew",
         "describe_job_run",
@@ -111,6 +176,44 @@ JOBS: Final[Mapping[str, JobKind]] = {
         done=frozenset({"STOPPED"}),
         failed=frozenset(),
     ),
+    **{
+        f"eks:{verb}{what}": _eks(what, *names, is_gone=verb == "delete")
+        for what, names in _EKS_PARTS.items()
+        for verb in ("create", "delete")
+    },
+    "elasticmapreduce:addStep": JobKind(
+        "emr",
+        "describe_step",
+        (_Ask("ClusterId", "ClusterId"), _Ask("StepId", "StepId")),
+        record="Step",
+        status="Status.State",
+        done=frozenset({"COMPLETED"}),
+        failed=frozenset({"CANCELLED", "FAILED", "INTERRUPTED"}),
+    ),
+    "elasticmapreduce:createCluster": _emr_cluster(frozenset({"WAITING"})),
+    "elasticmapreduce:terminateCluster": _emr_cluster(_EMR_TERMINATED),
+    "emr-containers:deleteVirtualCluster": JobKind(
+        "emr-containers",
+        "describe_virtual_cluster",
+        (_Ask("id", "Id"),),
+        record="VirtualCluster",
+        status="State",
+        done=frozenset({"TERMINATED"}),
+        failed=frozenset({"ARRESTED"}),
+    ),
+    "emr-containers:startJobRun": JobKind(
+        "emr-containers",
+        "describe_job_run",
+        (_Ask("id", "Id"), _Ask("virtualClusterId", "VirtualClusterId")),
+        record="JobRun",
+        status="State",
+        done=frozenset({"COMPLETED"}),
+        failed=_ENDED_BADLY,
+    ),
+    "emr-serverless:createApplication": _application("CREATED"),
+    "emr-serverless:deleteApplication": _application("TERMINATED"),
+    "emr-serverless:startApplication": _application("STARTED"),
+    "emr-serverless:stopApplication": _application("STOPPED"),
     "emr-serverless:startJobRun": JobKind(
         "emr-serverless",
         "get_job_run",
@@ -160,15 +263,19 @@ def poll(
     try:
         client = clients.get(job.service, effect.credentials)
         answer = getattr(client, job.describe)(**question)
-    except (BotoCoreError, ClientError):
+    except ClientError as error:
+        is_gone = job.is_gone and error.response["Error"].get("Code") == _NOT_FOUND
+        return TaskSucceeded(started) if is_gone else None
+    except BotoCoreError:
         return None
     operation = client.meta.service_model.operation_model(
         client.meta.method_to_api_mapping[job.describe]
     )
-    return _judged(job, result_of(operation.output_shape, answer, STYLE))
+    return ending(job, result_of(operation.output_shape, answer, STYLE))
 
 
-def _judged(job: JobKind, description: Any) -> TaskSucceeded | TaskFailed | None:
+def ending(job: JobKind, description: Any) -> TaskSucceeded | TaskFailed | None:
+    """Return the end of the job by the service's description; None while it runs."""
     record = _at(description, job.record)
     status = _at(record, job.status)
     if status in job.done and not _has_failed_container(record):

@@ -39,6 +39,8 @@ _OPERATIONS: Final = {
     "elasticmapreduce:addStep": "AddJobFlowSteps",
     "elasticmapreduce:cancelStep": "CancelSteps",
     "elasticmapreduce:createCluster": "RunJobFlow",
+    "elasticmapreduce:modifyInstanceFleetByName": "ModifyInstanceFleet",
+    "elasticmapreduce:modifyInstanceGroupByName": "ModifyInstanceGroups",
     "elasticmapreduce:setClusterTerminationProtection": "SetTerminationProtection",
     "elasticmapreduce:terminateCluster": "TerminateJobFlows",
 }
@@ -66,6 +68,9 @@ _FIELDS: Final[Mapping[str, tuple[_Field, ...]]] = {
         _Field("Step", "Steps", is_list=True),
     ),
     "elasticmapreduce:cancelStep": (_Field("StepId", "StepIds", is_list=True),),
+    "elasticmapreduce:modifyInstanceGroupByName": (
+        _Field("InstanceGroup", "InstanceGroups", is_list=True),
+    ),
     "elasticmapreduce:setClusterTerminationProtection": (
         _Field("ClusterId", "JobFlowIds", is_list=True),
     ),

@@ -246,7 +246,7 @@ def _listed(stack: LocalStack[LocalCloud]) -> dict[str, str]:
     """Return the final status of every execution that has ended according to the list."""
     ended = [status for status in STATUSES if status != "RUNNING"]
     found: dict[str, str] = {}
-    for partition in partitions_of(keys.TENANT_DEFAULT, ended):
+    for partition in partitions_of(keys.TENANT_DEFAULT, stack.host.setting.spread, ended):
         page = stack.host.ports.perform(QueryList(partition, LISTED_MAX))
         found |= {entry.run: entry.status for entry in map(read_entry, page.items)}
     return found

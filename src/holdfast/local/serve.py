@@ -93,12 +93,14 @@ def serving(
     data: Path | None = None,
     archive: Path | None = None,
     is_debugged: bool = False,
+    has_history_limit: bool = False,
 ) -> Iterator[Served]:
     """Run a stack with the system's clock, and its API on the loopback address.
 
     * `data`: the SQLite file that stores the stack; None: memory, lost at the end of the context.
     * `archive`: the folder in which a stack in a file stores executions that have ended.
     * `payload_bytes_max`: AWS's limit on the data of state machines; None: no limit.
+    * `has_history_limit`: executions of state machines end at AWS's 25,000 events.
     * `is_debugged`: the clock stands still while a debugger has stopped a task.
     """
     machine = DebugClock() if is_debugged else SystemClock()
@@ -115,6 +117,7 @@ def serving(
         kept as stack,
         _server(stack, port, lines) as server,
     ):
+        stack.host.has_history_limit = has_history_limit
         stop, ended = threading.Event(), threading.Event()
         url = f"http://{LOOPBACK}:{server.server_address[1]}"
         wall.let_through(url.removeprefix("http://"))

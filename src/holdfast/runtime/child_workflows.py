@@ -7,7 +7,6 @@ definition that it runs is the one in its record 0, even if several start messag
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.asl import error_names
@@ -17,6 +16,7 @@ from holdfast.core import facts
 from holdfast.core.run_ids import TOO_DEEP, child_run, too_deep
 from holdfast.core.state import PRIORITY_DEFAULT, Attempt, Execution, Parent
 from holdfast.errors import RequestError, VaultFault
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import START_INPUT_BYTES_MAX
 from holdfast.runtime import inbox, messages, pending_starts
 from holdfast.runtime.effects import SECRET_UNAVAILABLE, Effect, Message, Send

@@ -86,7 +86,7 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str) -> Machi
     labelled = children.map_run_arn.rpartition(":")[0]
     name = child_name(run)
     arn = labelled.replace(":mapRun:", ":execution:")
-    return {
+    origin: MachineOrigin = {
         "execution_arn": f"{arn}:{name}",
         "execution_name": name,
         "state_machine_arn": labelled.replace(":mapRun:", ":stateMachine:"),
@@ -97,6 +97,9 @@ def _origin(state: Execution, program: Program, frame: Frame, run: str) -> Machi
         "start_at": map_state.processor,
         "is_unbounded": state.origin is None or state.origin.get("is_unbounded", False),
     }
+    if state.origin is not None and "log" in state.origin:
+        origin["log"] = state.origin["log"]
+    return origin
 
 
 # -- ending ----------------------------------------------------------------------------------------

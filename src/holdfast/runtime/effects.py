@@ -13,11 +13,12 @@ the key again (rule R6 in docs/reference/log.md).
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from holdfast.asl.program import TaskKind
 from holdfast.errors import ServiceFault
+from holdfast.lazy_dataclass import dataclass
 from holdfast.resources import EXECUTIONS_NAME, LIST_PARTITION, LIST_SORT
 
 #: A stored item: a flat mapping from attribute names to texts, whole numbers or bytes.

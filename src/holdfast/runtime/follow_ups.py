@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, assert_never
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Program
 from holdfast.asl.resources import POOL
 from holdfast.core import facts
@@ -55,6 +56,7 @@ from holdfast.runtime.listing import is_listed
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE
 
 if TYPE_CHECKING:
     from holdfast.runtime.question_events import QuestionEvents
@@ -95,7 +97,7 @@ def carry_out(
                 yield from children.stop(log, entry, number, now_ms)
                 stopped.append((entry, number))
             case OfferActivity(entry=entry):
-                yield from _offer_activity(log, entry)
+                found += yield from _offer_activity(log, entry)
             case ReadAnswer(entry=entry):
                 found += yield from _read_answer(log, entry)
             case _:
@@ -169,9 +171,12 @@ def _read_answer(log: Log, entry: int) -> inbox.FactsResult:
     return (yield from inbox.answer_facts(log.tenant, log.run, _awaiting_of(log, entry)))
 
 
-def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
+def _offer_activity(log: Log, entry: int) -> inbox.FactsResult:
     """Add the task to the list of its activity or pool. The item is the same each time, so that two
     pollers cannot take the task.
+
+    Return the failure of a task whose activity does not exist: no poller could ever take it. The
+    item is stored before this test, so a DeleteActivity that the test misses finds the item.
     """
     awaiting = _awaiting_of(log, entry)
     ends_ms = awaiting.due_ms or awaiting.since_ms + CALLBACK_SECONDS_MAX * 1_000
@@ -188,6 +193,18 @@ def _offer_activity(log: Log, entry: int) -> Generator[Effect, Any, None]:
             "ttl": ends_ms // 1_000 + 86_400,
         },
     )
+    if POOL in awaiting.target:
+        return []
+    name = awaiting.target.rpartition(":")[2]
+    if (yield Get(tables.MAIL, keys.activities(log.tenant), name)) is not None:
+        return []
+    error, cause = missing_activity(awaiting.target)
+    return [facts.FailedWith(entry, attempt, error, cause)]
+
+
+def missing_activity(arn: str) -> tuple[str, str]:
+    """Return error and cause of a task whose activity does not exist."""
+    return error_names.RUNTIME, f"Activity Does Not Exist: '{arn}'"
 
 
 def _offered_to(log: Log, awaiting: Awaiting) -> dict[str, str]:
@@ -227,7 +244,7 @@ def start_timer(log: Log, entry: int, due_ms: int, now_ms: int) -> Generator[Eff
     yield Put(
         tables.MAIL,
         {
-            "pk": keys.due_partition(keys.due_shard(log.run)),
+            "pk": keys.due_partition(DUE.of(log.run)),
             "sk": keys.timer_row(look_ms, log.tenant, log.run, entry),
             FORMAT_FIELD: FORMAT,
             "t": log.tenant,
@@ -287,7 +304,7 @@ def _archive_item(log: Log, stopped_ms: int) -> Item:
     """Return the row by which the archiver finds the ended execution."""
     due_ms = stopped_ms + ARCHIVE_AFTER_SECONDS * 1_000
     return {
-        "pk": keys.archive_partition(keys.due_shard(log.run)),
+        "pk": keys.archive_partition(DUE.of(log.run)),
         "sk": keys.archive_row(due_ms, log.tenant, log.run),
         FORMAT_FIELD: FORMAT,
         "t": log.tenant,

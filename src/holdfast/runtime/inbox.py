@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, assert_never
 from holdfast.asl.program import Json
 from holdfast.core import facts, migrating
 from holdfast.core.advance import is_skipped_by, is_stopped_by
+from holdfast.core.bounds import FIELDS
 from holdfast.core.facts import Control, Fact
 from holdfast.core.state import PAUSE_TIMERS, Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastBug, UnknownKindError
@@ -271,12 +272,13 @@ PARENT: Final = "parent"
 PAUSE: Final = "pause"
 RESUME: Final = "resume"
 PRIORITY: Final = "priority"
+BOUNDS: Final = "bounds"
 SKIP: Final = "skip"
 MIGRATE: Final = "migrate"
 #: The format of these kinds of control messages. Code that does not know them would take each for a
 #: stop. The format 2 makes that code refuse them.
 _CONTROL_FORMAT: Final[Mapping[str, int]] = {
-    **dict.fromkeys((PAUSE, RESUME, PRIORITY, SKIP, MIGRATE), 2)
+    **dict.fromkeys((PAUSE, RESUME, PRIORITY, BOUNDS, SKIP, MIGRATE), 2)
 }
 _CONTROL_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
 
@@ -360,6 +362,8 @@ def _is_open(state: Execution, fact: Control, *, is_paused: bool) -> bool:
             return is_paused
         case facts.PriorityRequested():
             return not state.is_ended
+        case facts.BoundsRequested():
+            return not state.is_ended and state.frame_of(fact.entry) is not None
         case facts.SkipRequested():
             return is_skipped_by(state, fact)
         case facts.MigrateRequested():
@@ -377,6 +381,7 @@ def _is_paused_after(fact: Control, *, is_paused: bool) -> bool:
         case (
             facts.RedriveRequested()
             | facts.PriorityRequested()
+            | facts.BoundsRequested()
             | facts.SkipRequested()
             | facts.MigrateRequested()
         ):
@@ -398,6 +403,8 @@ def _control(control_id: str, item: Item) -> Control:
     if kind == PRIORITY:
         reason, by = str(item["reason"]), str(item["by"])
         return facts.PriorityRequested(control_id, int(item["priority"]), reason, by)
+    if kind == BOUNDS:
+        return facts.BoundsRequested(control_id, int(item["entry"]), bounds_in(item))
     if kind not in {None, PARENT}:
         # A newer release has written this kind of message. Without the refusal this code would take
         # it for a stop and end the execution.
@@ -409,6 +416,12 @@ def _control(control_id: str, item: Item) -> Control:
         by_parent=kind == PARENT,
         now=bool(item.get("now", 0)),
     )
+
+
+def bounds_in(item: Item) -> dict[str, int | float]:
+    """Return the bounds of a map run that a control message changes."""
+    numbers = json.loads(str(item["bounds"]))
+    return {name: numbers[name] for name in FIELDS if name in numbers}
 
 
 def _skip(

@@ -9,7 +9,8 @@ ended. An entry is not an item of its own: attributes of a log record put the re
     ls = 001767225600000#run      ls = 001767225600000#run
          └── removed after record 9 is stored (`Unlist`)
 
-**Partitions.** `lp` is tenant, scope, group and shard. There are three groups, by status:
+**Partitions.** `lp` is tenant, scope, group and shard. There are three groups, by status, here with
+the shards of spread 0 (`storage/spread.py`):
 
     group     statuses                     shards   writes a second in one shard
     open      RUNNING                      4        500, when all wait: 250 in and 250 out
@@ -18,7 +19,8 @@ ended. An entry is not an item of its own: attributes of a log record put the re
 
 These are the figures for 1,000 starts a second. DynamoDB takes 1,000 writes a second in one
 partition of an index. The shard is a hash of the id, so one busy workflow spreads over all shards,
-and a page of all workflows takes eight queries.
+and a page of all workflows takes eight queries. A stack for 16,000 starts a second has 128
+partitions; a page takes a query of each, and each reads a sixteenth.
 
 **Scope.** The children of a distributed Map are executions, too. They are listed under their map
 run only, because 10,000 of them would hide everything else. For every other execution the scope is
@@ -38,18 +40,19 @@ begins.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from holdfast import resources
 from holdfast.core.state import STATUSES, Attribute, Execution
 from holdfast.core.subjects import Subject, indexed_subjects
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import ENDED_RETENTION_SECONDS, ERROR_CHARACTERS_MAX
 from holdfast.runtime import wait_text
 from holdfast.runtime.effects import Condition, Effect, Item, ListPage, QueryList, Together
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.spread import LIST_ENDED, LIST_OPEN, Shards, Spread, share_of
 
 OPEN: Final = "open"
 DONE: Final = "done"
@@ -57,9 +60,8 @@ FAILED: Final = "failed"
 #: The group of the rows of `wait_rows.py`, which are stored in the table `mail`.
 WAITS: Final = "waits"
 
-#: The number of shards of each group. The number for `open` must divide `DUE_SHARDS`, because the
-#: doctor reads a shard of the list together with the watchdog rows of the same executions.
-SHARDS: Final[Mapping[str, int]] = {OPEN: 4, DONE: 2, FAILED: 2}
+#: The shards of each group.
+SHARDS: Final[Mapping[str, Shards]] = {OPEN: LIST_OPEN, DONE: LIST_ENDED, FAILED: LIST_ENDED}
 #: This text sorts after every key of a list, so a page that begins before it has the newest
 #: entries.
 NEWEST: Final = "~"
@@ -214,11 +216,14 @@ def listing(tenant: str, state: Execution, now_ms: int) -> Item:
 
 def partition_of(tenant: str, entry: ListEntry) -> str:
     group = _group_of(entry.status)
-    return _partition(tenant, _scope_of(entry.workflow), group, _shard(entry.run, group))
+    return _partition(tenant, _scope_of(entry.workflow), group, SHARDS[group].of(entry.run))
 
 
 def partitions_of(
-    tenant: str, statuses: Iterable[str] = STATUSES, workflow: str | None = None
+    tenant: str,
+    spread: Spread,
+    statuses: Iterable[str] = STATUSES,
+    workflow: str | None = None,
 ) -> list[str]:
     """Return the partitions of the list with executions of these statuses. `workflow` is used only
     for the children of a map run, which have partitions of their own.
@@ -228,30 +233,27 @@ def partitions_of(
     return [
         _partition(tenant, scope, group, shard)
         for group in groups
-        for shard in range(SHARDS[group])
+        for shard in range(SHARDS[group].count(spread.read))
     ]
 
 
 def places_of(tenant: str, workflow: str, run: str) -> list[str]:
     """Return the partitions in which the execution may have its entry: one of each group."""
     scope = _scope_of(workflow)
-    return [_partition(tenant, scope, group, _shard(run, group)) for group in SHARDS]
+    return [_partition(tenant, scope, group, shards.of(run)) for group, shards in SHARDS.items()]
 
 
 def waits_partition(tenant: str, workflow: str, run: str) -> str:
     """Return the partition of the execution's row in the index of waits. Its shard is that of the
     list entry.
     """
-    return _partition(tenant, _scope_of(workflow), WAITS, _shard(run, OPEN))
+    return _partition(tenant, _scope_of(workflow), WAITS, LIST_OPEN.of(run))
 
 
-def waits_partitions(tenant: str, workflow: str | None = None) -> list[str]:
+def waits_partitions(tenant: str, spread: Spread, workflow: str | None = None) -> list[str]:
     scope = "" if workflow is None else _scope_of(workflow)
-    return [_partition(tenant, scope, WAITS, shard) for shard in range(SHARDS[OPEN])]
-
-
-def _shard(run: str, group: str) -> int:
-    return zlib.crc32(run.encode()) % SHARDS[group]
+    shards = range(LIST_OPEN.count(spread.read))
+    return [_partition(tenant, scope, WAITS, shard) for shard in shards]
 
 
 def _partition(tenant: str, scope: str, group: str, shard: int) -> str:
@@ -277,6 +279,7 @@ def _scope_of(workflow: str) -> str:
 
 def read_page(
     tenant: str,
+    spread: Spread,
     *,
     statuses: Iterable[str] = STATUSES,
     workflow: str | None = None,
@@ -289,8 +292,8 @@ def read_page(
     """Return up to `limit` entries below the key `before`, newest first, and none below the key
     `since`.
 
-    This takes one query for each partition, in parallel: eight for all statuses. The index may be a
-    moment behind the table.
+    This takes one query for each partition, in parallel: eight for all statuses at spread 0. With
+    more partitions each query reads fewer entries. The index may be a moment behind the table.
     """
     wanted = tuple(statuses)
     if workflow is not None:
@@ -298,8 +301,8 @@ def read_page(
     if len(wanted) == 1 and _group_of(wanted[0]) == FAILED:
         where = (Condition(resources.LIST_STATUS, "=", wanted[0]), *where)
     queries = [
-        QueryList(partition, limit, before, where)
-        for partition in partitions_of(tenant, wanted, workflow)
+        QueryList(partition, share_of(limit, spread), before, where)
+        for partition in partitions_of(tenant, spread, wanted, workflow)
     ]
     pages: list[ListPage] = yield Together(tuple(queries))
     entries = [read_entry(item) for page in pages for item in page.items]

@@ -7,10 +7,10 @@ A message only wakes an execution; it decides nothing. `hint` says how much of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from holdfast.errors import HoldfastBug, NewerFormatError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.formats import FORMAT_FIELD
 from holdfast.runtime.storage.json_values import is_unicode
@@ -19,9 +19,9 @@ FORMAT: Final = 1
 #: The format of the message that starts a fork. Older code would begin the execution from its first
 #: state. With this format it leaves the message to newer code.
 FORMAT_FORK: Final = 2
-#: Format 3 has the message kinds `archive` and `remind`, and the start of a fork that continues on
-#: another definition. Older code refuses a message of this format, because it would handle it
-#: wrongly.
+#: Format 3 has the message kinds `archive`, `remind` and `sweep_starts`, and the start of a fork
+#: that continues on another definition. Older code refuses a message of this format, because it
+#: would handle it wrongly.
 FORMAT_KINDS: Final = 3
 _FORMAT_NEWEST: Final = FORMAT_KINDS
 
@@ -38,13 +38,15 @@ TICK: Final = "tick"
 SCHEDULE: Final = "schedule"
 #: A worker processes a page of due rows for the sweeper. The message names no execution.
 SWEEP: Final = "sweep"
+#: A worker processes a shard of rows of starts for the sweeper. The message names no execution.
+SWEEP_STARTS: Final = "sweep_starts"
 #: A worker archives a page of ended executions. The message names no execution.
 ARCHIVE: Final = "archive"
 #: A reminder of an open question is due.
 REMIND: Final = "remind"
 #: The kinds of messages that belong to no execution. If such a message is lost, the gate, the
 #: schedule or the next sweep sends it again.
-OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP, ARCHIVE})
+OF_NO_EXECUTION: Final = frozenset({TICK, SCHEDULE, SWEEP, SWEEP_STARTS, ARCHIVE})
 #: In a wake, this key announces events: the worker then reads the stored events of every wait for
 #: an event.
 EVENT_MAIL: Final = "e"
@@ -126,6 +128,17 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
         "shard": shard,
         "after": after,
         "until": until,
+        "at": now_ms,
+    }
+
+
+def sweep_starts(shard: int, now_ms: int) -> dict[str, Any]:
+    """Return a message to process the rows of starts in a shard that are due."""
+    return {
+        FORMAT_FIELD: FORMAT_KINDS,
+        "k": SWEEP_STARTS,
+        "t": keys.TENANT_DEFAULT,
+        "shard": shard,
         "at": now_ms,
     }
 
@@ -301,11 +314,13 @@ _SWEEP: Final[Mapping[str, ValueCheck]] = {
     "until": _is_text,
     "at": _is_number,
 }
+_SWEEP_STARTS: Final = {name: _SWEEP[name] for name in ("t", "shard", "at")}
 _FIELDS: Final = {
     **{kind: tuple({**_COMMON, **own}.items()) for kind, own in _OWN.items()},
     TICK: tuple(_TICK.items()),
     SCHEDULE: tuple(_SCHEDULE.items()),
     SWEEP: tuple(_SWEEP.items()),
+    SWEEP_STARTS: tuple(_SWEEP_STARTS.items()),
     ARCHIVE: tuple(_SWEEP.items()),
 }
 

@@ -21,25 +21,21 @@ late. A caller that got no answer starts again, and that start puts a row with i
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
-from holdfast.limits import START_RETENTION_SECONDS, STARTS_DUE_SHARDS
+from holdfast.limits import START_RETENTION_SECONDS
 from holdfast.runtime import messages
 from holdfast.runtime.effects import Clock, Effect, Get, Item, NoResult, Put
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.runtime.storage.spread import STARTS
 
 #: The sweeper checks a start for the first time after this. A worker has 15 minutes for a message.
 #: So by then the execution is opened or has ended, or its message still waits in the queue, or the
 #: message is lost.
 FIRST_MS: Final = 15 * 60_000
-
-
-def shard_of(run: str) -> int:
-    return zlib.crc32(run.encode()) % STARTS_DUE_SHARDS
 
 
 def guard(body: Mapping[str, Any], stored_input: str | None = None) -> NoResult:
@@ -55,7 +51,7 @@ def _item_of(body: Mapping[str, Any], at_ms: int, stored_input: str | None) -> I
     kept = {name: value for name, value in body.items() if name != "input"}
     place = body["input"] if stored_input is None else {"in": stored_input}
     item: dict[str, str | int | bytes] = {
-        "pk": keys.pending_starts(shard_of(run)),
+        "pk": keys.pending_starts(STARTS.of(run)),
         "sk": keys.pending_start(at_ms, tenant, run),
         FORMAT_FIELD: FORMAT,
         "t": tenant,

@@ -19,12 +19,12 @@ the new assignee (`to`), and a second row, the pointer, is in the inbox of that 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.commands import OpenQuestion
 from holdfast.core.decision import iso_time
 from holdfast.core.state import Execution
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import EVENT_RETENTION_SECONDS, QUESTION_RETENTION_SECONDS
 from holdfast.runtime.effects import (
     Condition,
@@ -39,6 +39,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.runtime.storage.spread import QUESTIONS
 from holdfast.sealed import hidden
 
 #: A longer title is cut in the row, because lists show the rows. The log has the whole title.
@@ -130,7 +131,7 @@ def close_row(tenant: str, run: str, command: OpenQuestion) -> NoResult:
 
 
 def partition(tenant: str, run: str) -> str:
-    return keys.questions(tenant, keys.question_shard(run))
+    return keys.questions(tenant, QUESTIONS.of(run))
 
 
 def question_from(item: Mapping[str, Any]) -> Question:

@@ -28,6 +28,7 @@ from holdfast.runtime.effects import Clock, Effect, Item, NoResult, Put
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE
 
 
 def put_rows(log: Log, command: OpenQuestion) -> NoResult:
@@ -64,7 +65,7 @@ def _item(log: Log, command: OpenQuestion, ahead_ms: int, at_ms: int | None) -> 
     due_at_ms = command.due_ms - ahead_ms if at_ms is None else at_ms
     entry, attempt = command.entry, command.attempt
     return {
-        "pk": keys.due_partition(keys.due_shard(log.run)),
+        "pk": keys.due_partition(DUE.of(log.run)),
         "sk": keys.reminder_row(due_at_ms, log.tenant, log.run, entry, attempt),
         FORMAT_FIELD: FORMAT,
         "t": log.tenant,

@@ -20,13 +20,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, Final
 
 from holdfast.core.schedules import Policy, Progress, Rule, due_ms
 from holdfast.errors import HoldfastError, is_damage
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
-    DUE_SHARDS,
     SCHEDULE_BURST_MAX,
     START_RESENT_SECONDS_MAX,
     SWEEP_AHEAD_SECONDS,
@@ -37,6 +37,7 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, require_format
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE
 
 _MINUTE_MS: Final = SWEEP_SECONDS * 1_000
 _AHEAD_MS: Final = SWEEP_AHEAD_SECONDS * 1_000
@@ -168,7 +169,7 @@ def later(found: StoredSchedule, **changes: Any) -> StoredSchedule:
 
 
 def shard_of(name: str) -> int:
-    return zlib.crc32(name.encode()) % DUE_SHARDS
+    return zlib.crc32(name.encode()) % DUE.least
 
 
 def row_of(tenant: str, name: str, look_ms: int, made_ms: int) -> Item:

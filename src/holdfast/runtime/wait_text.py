@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.subjects import ERROR_CHARACTERS_MAX, TARGET_CHARACTERS_MAX, Subject, WaitKind
+from holdfast.lazy_dataclass import dataclass
 from holdfast.runtime.effects import Item
 
 #: The greatest length of a text in bytes. It is large enough for one subject, whose target and

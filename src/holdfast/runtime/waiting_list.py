@@ -1,7 +1,7 @@
 """Pages of the list with the present waits of each execution. They are made of list entries and of
 the rows that replace some of them (`wait_rows.py`).
 
-A page of executions that wait for something takes eight queries and one batch of reads:
+At spread 0 a page of executions that wait for something takes eight queries and one batch of reads:
 
     4 queries   entries of running executions whose waits match
     4 queries   rows whose waits match; a row replaces the entry of its execution
@@ -28,6 +28,7 @@ from holdfast.runtime.listing import (
     waits_partitions,
 )
 from holdfast.runtime.storage import tables
+from holdfast.runtime.storage.spread import Spread, share_of
 from holdfast.runtime.wait_rows import read_row
 
 
@@ -71,6 +72,7 @@ class WaitFilter:
 
 def read_waiting_page(
     tenant: str,
+    spread: Spread,
     wanted: WaitFilter,
     *,
     workflow: str | None,
@@ -85,12 +87,13 @@ def read_waiting_page(
     if workflow is not None:
         where = (Condition(resources.LIST_WORKFLOW, "=", workflow), *where)
     where = (*where, *wanted.conditions())
-    entries = partitions_of(tenant, ["RUNNING"], workflow)
-    rows = waits_partitions(tenant, workflow)
+    entries = partitions_of(tenant, spread, ["RUNNING"], workflow)
+    rows = waits_partitions(tenant, spread, workflow)
+    share = share_of(limit, spread)
     pages: list[ListPage] = yield Together(
         (
-            *(QueryList(partition, limit, before, where) for partition in entries),
-            *(QueryList(partition, limit, before, where, tables.MAIL) for partition in rows),
+            *(QueryList(partition, share, before, where) for partition in entries),
+            *(QueryList(partition, share, before, where, tables.MAIL) for partition in rows),
         )
     )
     found = [read_entry(item) for page in pages[: len(entries)] for item in page.items]

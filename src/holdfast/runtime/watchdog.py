@@ -27,6 +27,7 @@ from holdfast.runtime.effects import Effect, Put
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE
 
 
 def watch(log: Log, state: Execution, now_ms: int) -> Generator[Effect, Any, None]:
@@ -57,7 +58,7 @@ def watch_item(
     is suspended may write the record much later.
     """
     return {
-        "pk": keys.due_partition(keys.due_shard(run)),
+        "pk": keys.due_partition(DUE.of(run)),
         "sk": keys.watch_row(look_ms, tenant, run),
         FORMAT_FIELD: FORMAT,
         "t": tenant,

@@ -27,12 +27,14 @@ from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastError, ServiceFault, is_damage, is_passing
 from holdfast.limits import CALLBACK_SECONDS_MAX, CLOCK_ERROR_MS, EVENT_RETENTION_SECONDS
 from holdfast.runtime import inbox, messages
+from holdfast.runtime.commands.answers import store_answer
 from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import (
     Clock,
     Deadline,
     Delete,
     Effect,
+    Get,
     Item,
     JsonResult,
     Message,
@@ -41,6 +43,7 @@ from holdfast.runtime.effects import (
     Query,
     Send,
 )
+from holdfast.runtime.follow_ups import missing_activity
 from holdfast.runtime.offers import execution_of, is_held, open_offer, paused_scopes
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
@@ -101,11 +104,34 @@ def describe_activity(service: Service, request: Mapping[str, Any], _: bytes) ->
 
 
 def delete_activity(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Delete an activity. If it does not exist, that is no error."""
+    """Delete an activity. If it does not exist, that is no error.
+
+    Its tasks that no poller has taken fail, because none can take them any longer. A task that was
+    taken goes on: its worker has the token.
+    """
     arn = parse_activity_arn(request["activityArn"])
-    if arn.place == service.place:
-        yield Delete(tables.MAIL, keys.activities(service.tenant), arn.name)
+    if arn.place != service.place:
+        return {}
+    # Delete the activity first. A task that is offered later fails at its offer.
+    yield Delete(tables.MAIL, keys.activities(service.tenant), arn.name)
+    partition = keys.activity_tasks(service.tenant, arn.name)
+    rows: list[Item] = yield Query(tables.MAIL, partition)
+    for row in rows:
+        yield from _fail_untaken(service.tenant, row, arn.text)
     return {}
+
+
+def _fail_untaken(tenant: str, row: Item, arn: str) -> Generator[Effect, Any, None]:
+    """Answer the task of the row with the failure of a missing activity, unless it was taken."""
+    with reading("a task of an activity"):
+        run, entry, attempt = str(row["run"]), int(row["entry"]), int(row["attempt"])
+    taken = yield Get(tables.MAIL, keys.inbox(tenant, run), keys.taken(entry, attempt))
+    if taken is None:
+        now_ms = yield Clock()
+        error, cause = missing_activity(arn)
+        token = Token(tenant, run, entry, attempt, now_ms + CALLBACK_SECONDS_MAX * 1_000)
+        yield from store_answer(token, now_ms, {"error": error, "cause": cause}, {})
+    yield _drop(row)
 
 
 def list_activities(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:

@@ -83,14 +83,12 @@ def describe_state_machine_alias(service: Service, request: dict[str, Any], _: b
 
 
 def delete_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Delete an alias. If it does not exist, that is no error, as for machines, versions and
-    activities.
+    """Delete an alias. Raises ResourceNotFound when it does not exist: AWS's model gives this
+    exception to no other deletion.
     """
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
-    if is_here(service, arn):
-        yield Delete(
-            tables.MAIL, keys.machine(service.tenant, arn.name), keys.alias(str(arn.alias))
-        )
+    yield from _require_alias(service, arn)
+    yield Delete(tables.MAIL, keys.machine(service.tenant, arn.name), keys.alias(str(arn.alias)))
     return {}
 
 

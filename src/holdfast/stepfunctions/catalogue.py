@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from holdfast.asl.validation.report import MachineType
+from holdfast.core.state import LogSetting
 from holdfast.limits import RECORD_BYTES_MAX
 from holdfast.runtime.child_workflows import Untyped
 from holdfast.runtime.commands.lookup import Lookup
@@ -29,6 +30,7 @@ from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, require_format
+from holdfast.runtime.storage.spread import Spread
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.faults import concurrent, unstorable
 
@@ -41,7 +43,8 @@ class Service:
 
     `payload_bytes_max` limits inputs and outputs of executions; None: no limit. `workflows` are the
     deployed ones, which this API shows as state machines; `types` are those of their data. `caller`
-    is the verified identity of the request, None for a request of a task.
+    is the verified identity of the request, None for a request of a task. `spread`: over how many
+    partitions the stack spreads rows. `has_history_limit`: executions end at AWS's 25,000 events.
     """
 
     programs: Programs
@@ -52,10 +55,19 @@ class Service:
     workflows: Mapping[str, Definition] = field(default_factory=dict)
     types: Types = field(default_factory=Untyped)
     caller: str | None = None
+    spread: Spread = field(default_factory=Spread)
+    has_history_limit: bool = False
 
     @property
     def known(self) -> Lookup:
-        return Lookup(self.programs, self.workflows, self.keys, FORMATS, self.types)
+        return Lookup(
+            self.programs,
+            self.workflows,
+            self.keys,
+            FORMATS,
+            self.types,
+            spread=self.spread,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +94,8 @@ class StateMachine:
     """A stored state machine. `versions` is the greatest number ever given to a version of it.
 
     `published` and `description` are those of the request that created it. With them an identical
-    repetition of that request can be told apart from another one.
+    repetition of that request can be told apart from another one. `is_deleting`: it was deleted,
+    and some of its executions have not ended yet.
     """
 
     name: str
@@ -94,6 +107,7 @@ class StateMachine:
     published: bool = False
     description: str | None = None
     rv: int = 0
+    is_deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +155,7 @@ class Startable:
     definition: str
     version_arn: str | None = None
     alias_arn: str | None = None
+    log: LogSetting | None = None
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -286,6 +301,8 @@ def machine_item(tenant: str, one: StateMachine) -> Item:
         "pub": int(one.published),
         **_snapshot_attributes(one.now),
     }
+    if one.is_deleting:
+        item["del"] = 1
     return item if one.description is None else {**item, "de": one.description}
 
 
@@ -301,6 +318,7 @@ def read_machine(item: Item) -> StateMachine:
         bool(item["pub"]),
         _optional(item, "de"),
         int(item["rv"]),
+        "del" in item,
     )
 
 

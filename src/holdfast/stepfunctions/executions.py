@@ -16,7 +16,7 @@ from holdfast.runtime import inbox
 from holdfast.runtime.commands.control import request_control, wake_for_control
 from holdfast.runtime.commands.keyed import hold_for_retry
 from holdfast.runtime.commands.presentation import without_secrets
-from holdfast.runtime.commands.redrives import Redrives, redrives_of
+from holdfast.runtime.commands.redrives import as_redriven, redrives_of
 from holdfast.runtime.commands.retry import obstacle, send_retry
 from holdfast.runtime.commands.start import NameTakenError, accept, of_workflow
 from holdfast.runtime.commands.start_rows import Start
@@ -25,6 +25,7 @@ from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.json_values import json_text
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
+from holdfast.stepfunctions.execution_lists import note_redrive
 from holdfast.stepfunctions.faults import StatesFault, invalid_name
 from holdfast.stepfunctions.finding import require_execution
 from holdfast.stepfunctions.starts import input_of, origin_of
@@ -90,7 +91,7 @@ def _of_machine(
 ) -> Generator[Effect, Any, tuple[Start, Json]]:
     data = input_of(service, request)
     now_ms = yield Clock()
-    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
+    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret, service.spread.minted)
     if parent is not None:
         run = child_run(parent["run"], parent["entry"], parent["attempt"])
         cause = too_deep(run, startable.name)
@@ -158,7 +159,7 @@ def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -
     has_data = request.get("includedData") != "METADATA_ONLY"
     if found.state is not None:
         redrives = yield from redrives_of(service.tenant, found.state)
-        state = _as_redriven(found.state, redrives)
+        state = as_redriven(found.state, redrives)
         shown = description(state, now_ms, found.origin, has_data=has_data)
         return shown if redrives.last_ms is None else {**shown, "redriveDate": redrives.last_ms}
     assert found.start is not None
@@ -187,16 +188,6 @@ def description(
     shown |= {name: text for name, text in texts.items() if text is not None and has_data}
     since_ms = 0 if state.stopped_ms is None else now_ms - state.stopped_ms
     return {**shown, **_redrive_fields(state, since_ms)}
-
-
-def _as_redriven(state: Execution, redrives: Redrives) -> Execution:
-    """Return the state that a pending redrive leads to. As on AWS, the execution runs as soon as
-    the redrive is accepted.
-    """
-    if redrives.pending is None:
-        return state
-    running = state._replace(status="RUNNING", stopped_ms=None, error=None, cause=None)
-    return running._replace(redrives=state.redrives + 1)
 
 
 def _shown(value: Json, is_workflow: bool) -> Json:
@@ -288,7 +279,7 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
         first = None if token is None else redrives.with_token(token, now_ms)
         if first is not None:
             return {"redriveDate": first.at_ms}
-        state = _as_redriven(state, redrives)
+        state = as_redriven(state, redrives)
     stopped_ms = None if state is None else state.stopped_ms
     reason = refusal(state, now_ms - (stopped_ms or now_ms))
     if reason is not None:
@@ -298,6 +289,7 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
         yield from hold_for_retry(service.known, service.tenant, state)
     except RequestError as error:
         raise StatesFault("ExecutionNotRedrivable", error.message) from None
+    yield note_redrive(service.tenant, state, now_ms)
     at = (now_ms, chance)
     yield from send_retry(service.tenant, found.run, state, at, by=service.caller, token=token)
     return {"redriveDate": now_ms}

@@ -8,7 +8,7 @@ itself waits for its timers. If the process crashes, the run is lost and the cal
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,10 +17,12 @@ from holdfast.asl.program import Json, Program
 from holdfast.core import facts
 from holdfast.core.advance import advance
 from holdfast.core.diagnosis import next_due_ms
+from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.run_ids import uuid_of
 from holdfast.core.state import Attempt, Execution, MachineOrigin
 from holdfast.core.waits import attempts_of, has_more
+from holdfast.runtime import execution_logs
 from holdfast.runtime.effects import (
     Begin,
     Clock,
@@ -65,7 +67,7 @@ def start_sync_execution(service: Service, request: Mapping[str, Any], chance: b
     data = input_of(service, request)
     yield from service.programs.fetch(service.tenant, startable.definition)
     now_ms = yield Clock()
-    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret)
+    run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret, service.spread.minted)
     origin = _origin(service, startable, request, run)
     hold = ExpressRun(service.tenant, service.programs.program(startable.definition), origin)
     state = yield from hold.run(run, data, now_ms)
@@ -133,6 +135,7 @@ class ExpressRun:
     until_ms: int = 0
     begun: dict[Ticket, int] = field(default_factory=dict)
     draws: int = 0
+    unlogged: list[Event] = field(default_factory=list)
 
     def run(self, run: str, data: Json, now_ms: int) -> Generator[Effect, Any, Execution]:
         """Return the state at the end. If it has not ended, the run has timed out."""
@@ -141,7 +144,7 @@ class ExpressRun:
         self.until_ms = min(now_ms + DURATION_MS_MAX, (yield Deadline()))
         workflow = keys.machine_workflow(self.origin["state_machine_name"])
         started = facts.Started(run, None, workflow, data, now_ms, self.origin)
-        state = advance(self.program, None, [started], self._moment(run, now_ms)).state
+        state = self._advance(None, [started], run, now_ms)
         while not state.is_ended:
             offered: list[Fact] = []
             if not has_more(state):
@@ -151,8 +154,21 @@ class ExpressRun:
             if now_ms >= self.until_ms:
                 break
             offered = [*offered, *self._timed_out(now_ms), facts.Tick()]
-            state = advance(self.program, state, offered, self._moment(run, now_ms)).state
+            state = self._advance(state, offered, run, now_ms)
+        if self.unlogged:
+            if not state.is_ended:
+                last = self.unlogged[-1].id
+                self.unlogged.append(Event("ExecutionTimedOut", last + 1, last, now_ms, {}, {}))
+            yield from execution_logs.write(self.tenant, state, self.unlogged)
         return state
+
+    def _advance(
+        self, state: Execution | None, offered: Sequence[Fact], run: str, now_ms: int
+    ) -> Execution:
+        step = advance(self.program, state, offered, self._moment(run, now_ms))
+        if "log" in self.origin:
+            self.unlogged += step.events
+        return step.state
 
     def _begin(self, state: Execution, now_ms: int) -> Waits:
         for attempt in attempts_of(state):

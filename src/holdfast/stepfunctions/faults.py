@@ -54,6 +54,10 @@ def state_machine_does_not_exist(arn: str) -> StatesFault:
     return StatesFault("StateMachineDoesNotExist", f"State Machine Does Not Exist: '{arn}'")
 
 
+def state_machine_deleting(arn: str) -> StatesFault:
+    return StatesFault("StateMachineDeleting", f"State Machine Deleting: '{arn}'")
+
+
 def execution_does_not_exist(arn: str) -> StatesFault:
     return StatesFault("ExecutionDoesNotExist", f"Execution Does Not Exist: '{arn}'")
 

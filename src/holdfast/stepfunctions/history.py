@@ -1,7 +1,7 @@
 """GetExecutionHistory: the events of the log in AWS's form, without events that AWS does not have.
 
-The stored ids, predecessors and details are already AWS's (`core/events.py`). This module adds the
-members `…Details` which say that no data was cut, and empty details where AWS has them.
+The stored ids, predecessors and details are already AWS's (`core/events.py`). This module adds
+empty details where AWS has them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from holdfast.core.events import Event
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.presentation import (
     details_name,
-    details_of,
     sent_bytes,
+    shown_details,
     without_secrets,
 )
 from holdfast.runtime.effects import Effect, JsonResult
@@ -25,14 +25,6 @@ from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.finding import FoundExecution, require_execution
 from holdfast.stepfunctions.pages import fitting, make_token, page_size, read_token
 
-#: The members with data, and for each the member that describes it. `parameters` has no such member
-#: (AWS API, HistoryEvent).
-_DATA: Final[Mapping[str, str | None]] = {
-    "input": "inputDetails",
-    "output": "outputDetails",
-    "assignedVariables": "assignedVariablesDetails",
-    "parameters": None,
-}
 #: The events that have no details member on AWS. Every other event has one, which is {} at least.
 WITHOUT_DETAILS: Final = frozenset(
     {
@@ -178,12 +170,4 @@ def aws_event(event: Event, *, has_data: bool = True) -> dict[str, Any]:
     }
     if event.type in WITHOUT_DETAILS:
         return shown
-    details = {
-        name: member for name, member in details_of(event).items() if has_data or name not in _DATA
-    }
-    truncation = {
-        flag: {"truncated": False}
-        for name, flag in _DATA.items()
-        if flag is not None and name in details
-    }
-    return {**shown, details_name(event.type): {**details, **truncation}}
+    return {**shown, details_name(event.type): shown_details(event, has_data=has_data)}

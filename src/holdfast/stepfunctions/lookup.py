@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from holdfast.runtime.effects import Effect
+from holdfast.runtime.effects import Delete, Effect
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.json_values import json_text
-from holdfast.stepfunctions import catalogue
-from holdfast.stepfunctions.arns import MachineArn
+from holdfast.stepfunctions import catalogue, deletion
+from holdfast.stepfunctions.arns import MachineArn, parse_machine_arn
 from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Version
-from holdfast.stepfunctions.faults import state_machine_does_not_exist
+from holdfast.stepfunctions.faults import (
+    state_machine_deleting,
+    state_machine_does_not_exist,
+    validation,
+)
 from holdfast.stepfunctions.workflows import find_workflow
 
 
@@ -32,7 +37,28 @@ def find_machine(service: Service, name: str) -> Generator[Effect, Any, StateMac
     workflow = find_workflow(service, name)
     if workflow is not None:
         return workflow
-    return (yield from catalogue.machine(service.tenant, name))
+    return (yield from find_created(service, name))
+
+
+def find_created(service: Service, name: str) -> Generator[Effect, Any, StateMachine | None]:
+    """Return the machine that this API has created with the name.
+
+    A machine that is being deleted is removed when its last execution has ended.
+    """
+    machine = yield from catalogue.machine(service.tenant, name)
+    if machine is None or not machine.is_deleting:
+        return machine
+    arn = parse_machine_arn(service.place.machine(name))
+    if (yield from deletion.has_open_executions(service, arn, machine)):
+        return machine
+    yield Delete(tables.MAIL, keys.machines(service.tenant), name)
+    return None
+
+
+def refuse_deleting(service: Service, machine: StateMachine) -> None:
+    """Raise StateMachineDeleting for a machine that is being deleted."""
+    if machine.is_deleting:
+        raise state_machine_deleting(service.place.machine(machine.name))
 
 
 def text_of(service: Service, then: Snapshot) -> Generator[Effect, Any, str]:
@@ -51,6 +77,14 @@ def require_machine(service: Service, arn: MachineArn) -> Generator[Effect, Any,
     if machine is None:
         raise state_machine_does_not_exist(arn.text)
     return machine
+
+
+def refuse_label(arn: MachineArn) -> None:
+    """Refuse the ARN of a distributed Map in a state machine (AWS docs: "the request fails with
+    ValidationException").
+    """
+    if arn.label is not None:
+        raise validation(f"A state machine ARN is expected, without a Map's label: '{arn.text}'")
 
 
 def require_version(service: Service, arn: MachineArn) -> Generator[Effect, Any, Version]:

@@ -15,11 +15,24 @@ from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbs
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition
 from holdfast.runtime.storage.json_values import printable
-from holdfast.stepfunctions import catalogue, settings, tags, versions
+from holdfast.stepfunctions import catalogue, deletion, settings, tags, versions
 from holdfast.stepfunctions.arns import parse_machine_arn, require_name, require_role_arn
 from holdfast.stepfunctions.catalogue import Service, Snapshot, StateMachine, Version
-from holdfast.stepfunctions.faults import StatesFault, unstorable, validation
-from holdfast.stepfunctions.lookup import is_here, require_machine, require_version, text_of
+from holdfast.stepfunctions.faults import (
+    StatesFault,
+    state_machine_deleting,
+    unstorable,
+    validation,
+)
+from holdfast.stepfunctions.lookup import (
+    find_created,
+    is_here,
+    refuse_deleting,
+    refuse_label,
+    require_machine,
+    require_version,
+    text_of,
+)
 from holdfast.stepfunctions.pages import page
 from holdfast.stepfunctions.workflows import find_workflow, refuse_name_of_workflow, refuse_workflow
 
@@ -60,7 +73,13 @@ def create_state_machine(service: Service, request: dict[str, Any], _: bytes) ->
         published=request.get("publish", False),
         description=request.get("versionDescription"),
     )
-    found = yield PutIfAbsent(tables.MAIL, catalogue.machine_item(service.tenant, wanted))
+    item = catalogue.machine_item(service.tenant, wanted)
+    found = yield PutIfAbsent(tables.MAIL, item)
+    if found is not None and catalogue.read_machine(found).is_deleting:
+        deleting = yield from find_created(service, name)
+        if deleting is not None:
+            raise state_machine_deleting(service.place.machine(name))
+        found = yield PutIfAbsent(tables.MAIL, item)
     machine = wanted if found is None else catalogue.read_machine(found)
     arn = service.place.machine(name)
     if not _is_same_creation(machine, wanted):
@@ -111,7 +130,9 @@ def update_state_machine(service: Service, request: dict[str, Any], chance: byte
             "TracingConfiguration must be specified",
         )
     _check_version_description(request)
+    refuse_label(arn)
     machine = yield from require_machine(service, arn)
+    refuse_deleting(service, machine)
     changes = yield from _changes(service, machine, request)
     now_ms = yield Clock()
     revision = str(uuid.UUID(bytes=chance, version=4))
@@ -193,6 +214,7 @@ def _check_version_description(request: Mapping[str, Any]) -> None:
 def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """Describe a machine as it is, or a version as it was published."""
     arn = parse_machine_arn(request["stateMachineArn"])
+    refuse_label(arn)
     described: StateMachine | Version
     if arn.version is None:
         described = machine = yield from require_machine(service, arn)
@@ -205,7 +227,7 @@ def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) 
     response = {
         "stateMachineArn": arn.text,
         "name": arn.name,
-        "status": "ACTIVE",
+        "status": "DELETING" if _is_deleting(described) else "ACTIVE",
         "type": then.type,
         "creationDate": described.created_ms,
         **details,
@@ -213,6 +235,10 @@ def describe_state_machine(service: Service, request: dict[str, Any], _: bytes) 
     if isinstance(described, Version) and described.description is not None:
         response["description"] = described.description
     return response
+
+
+def _is_deleting(described: StateMachine | Version) -> bool:
+    return isinstance(described, StateMachine) and described.is_deleting
 
 
 def details_of(
@@ -243,9 +269,10 @@ def references_in(text: str) -> dict[str, Any]:
     return {"variableReferences": found} if found else {}
 
 
-def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Delete a machine. If it does not exist, that is no error. Running executions continue."""
+def delete_state_machine(service: Service, request: dict[str, Any], chance: bytes) -> JsonResult:
+    """Delete a machine and stop its executions. If it does not exist, that is no error."""
     arn = parse_machine_arn(request["stateMachineArn"])
+    refuse_label(arn)
     if arn.qualifier is not None:
         raise validation(f"A state machine ARN is expected, without a qualifier: '{arn.text}'")
     refuse_workflow(service, arn)
@@ -259,13 +286,18 @@ def delete_state_machine(service: Service, request: dict[str, Any], _: bytes) ->
         yield Delete(
             tables.MAIL, keys.machine(service.tenant, arn.name), keys.version(version.number)
         )
-    yield Delete(tables.MAIL, keys.machines(service.tenant), arn.name)
+    machine = yield from catalogue.machine(service.tenant, arn.name)
+    if machine is not None:
+        yield from deletion.delete(service, arn, machine, chance)
     return {}
 
 
 def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    stored = yield from catalogue.machines(service.tenant)
-    found = {machine.name: machine for machine in stored}
+    found: dict[str, StateMachine] = {}
+    for stored in (yield from catalogue.machines(service.tenant)):
+        machine = (yield from find_created(service, stored.name)) if stored.is_deleting else stored
+        if machine is not None:
+            found[machine.name] = machine
     workflows = [find_workflow(service, name) for name in service.workflows]
     found |= {workflow.name: workflow for workflow in workflows if workflow is not None}
     machines = [found[name] for name in sorted(found)]

@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.events import TERMINAL_EVENTS, Event
-from holdfast.runtime.effects import Effect, JsonResult, Query
+from holdfast.runtime import inbox
+from holdfast.runtime.commands.control import request_control
+from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.histories import records_of
+from holdfast.runtime.storage.json_values import json_text
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.arns import MapRunArn, parse_map_run_arn
 from holdfast.stepfunctions.catalogue import Service
@@ -47,6 +50,7 @@ class MapRunProgress:
     arn: str
     frame: str
     event: int  # the id of the event that began the map run
+    entry: int
     started_ms: int
     concurrency: int
     tolerated_count: int
@@ -55,6 +59,12 @@ class MapRunProgress:
     ended: dict[int, str] = field(default_factory=dict)
     status: str = "RUNNING"
     stopped_ms: int | None = None
+
+    def update(self, bounds: Mapping[str, Any]) -> None:
+        """Set the bounds that a request has changed."""
+        self.concurrency = bounds.get("concurrency", self.concurrency)
+        self.tolerated_count = bounds.get("count", self.tolerated_count)
+        self.tolerated_percentage = float(bounds.get("percentage", self.tolerated_percentage))
 
 
 def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
@@ -88,6 +98,8 @@ def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> 
     never started are pending.
     """
     parent, run = yield from require_map_run(service, request["mapRunArn"])
+    if run.status == "RUNNING":
+        yield from _note_requests(service, parent, run)
     execution_arn = yield from _execution_arn(service, parent)
     shown: dict[str, Any] = {
         "mapRunArn": run.arn,
@@ -124,14 +136,48 @@ def _open_as(run: MapRunProgress, lane: int) -> str:
     return "running" if lane < opened else "pending"
 
 
-def update_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Refuse a change of the bounds: they were decided when the run began, and are in its log."""
-    if not {"maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"} & set(request):
+#: The members of the request that are bounds, and the names of the bounds in the log.
+_BOUNDS: Final[Mapping[str, str]] = {
+    "maxConcurrency": "concurrency",
+    "toleratedFailureCount": "count",
+    "toleratedFailurePercentage": "percentage",
+}
+
+
+def update_map_run(service: Service, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+    """Store a change of the bounds of a running map run. Its parent applies the change.
+
+    A higher concurrency starts children at once; a lower one stops none. If more items have failed
+    than are now tolerated, the run fails.
+    """
+    parse_map_run_arn(request["mapRunArn"])
+    wanted = {bound: request[name] for name, bound in _BOUNDS.items() if name in request}
+    if not wanted:
         raise validation("At least one of the parameters to be updated must be specified")
-    run = (yield from require_map_run(service, request["mapRunArn"]))[1]
+    parent, run = yield from require_map_run(service, request["mapRunArn"])
     if run.status != "RUNNING":
         raise validation(f"Map Run is {run.status} and cannot be updated")
-    raise validation("The bounds of a Map Run cannot be changed while it runs")
+    log = Log(service.tenant, parent, "api", "")
+    yield from log.load()
+    now_ms = yield Clock()
+    fields: Item = {"kind": inbox.BOUNDS, "entry": run.entry, "bounds": json_text(wanted)}
+    yield from request_control(service.tenant, parent, log.state, (now_ms, chance), fields)
+    return {}
+
+
+def _note_requests(
+    service: Service, parent: str, run: MapRunProgress
+) -> Generator[Effect, Any, None]:
+    """Apply the stored changes of the bounds, some of which the parent may not have applied yet.
+
+    A change that was applied is applied again, which leaves the last one of each bound in force.
+    """
+    items: Iterable[Item] = yield Query(
+        tables.MAIL, keys.inbox(service.tenant, parent), begins_with=keys.CONTROL_PREFIX
+    )
+    for item in items:
+        if item.get("kind") == inbox.BOUNDS and int(item["entry"]) == run.entry:
+            run.update(inbox.bounds_in(item))
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -192,6 +238,7 @@ def _started(event: Event, frame: str) -> MapRunProgress:
         arn=str(event.details["mapRunArn"]),
         frame=frame,
         event=event.id,
+        entry=int(own["entry"]),
         started_ms=event.at_ms,
         concurrency=own.get("concurrency") or 0,
         tolerated_count=own.get("count") or 0,
@@ -205,6 +252,8 @@ def _note(run: MapRunProgress, event: Event) -> None:
             run.items = tuple(event.holdfast["items"])
         case "ChildEnded":
             run.ended[event.holdfast["lane"]] = event.holdfast["result"]["status"]
+        case "MapRunUpdated":
+            run.update(event.holdfast)
         case ending if ending in _ENDS:
             _end(run, _ENDS[ending], event.at_ms)
         case _:

@@ -1,8 +1,8 @@
 """The settings of a state machine (logging, tracing, encryption), checked and completed with
 defaults.
 
-They are stored and returned, but have no effect: settings of the stack decide how Holdfast encrypts
-and logs.
+Executions log what `loggingConfiguration` says (`runtime/execution_logs.py`). The others are stored
+and returned, but have no effect: settings of the stack decide how Holdfast traces and encrypts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
+from holdfast.core.state import LogSetting
 from holdfast.runtime.effects import Clock, Effect, RunTask, TaskSucceeded
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
@@ -29,6 +30,15 @@ def logging_of(given: Mapping[str, Any]) -> dict[str, Any]:
         raise _invalid_logging("Must specify exactly one Log Destination.")
     logging = {"level": level, "includeExecutionData": given.get("includeExecutionData", False)}
     return logging if destinations is None else {**logging, "destinations": destinations}
+
+
+def log_setting_of(logging: Mapping[str, Any]) -> LogSetting | None:
+    """Return what the executions of a machine with this stored configuration log; None: nothing."""
+    level, destinations = str(logging.get("level", "OFF")), logging.get("destinations")
+    if level == "OFF" or not destinations:
+        return None
+    group = _log_group(str(destinations[0]["cloudWatchLogsLogGroup"]["logGroupArn"]))
+    return {"group": group, "level": level, "has_data": bool(logging["includeExecutionData"])}
 
 
 def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator[Effect, Any, None]:

@@ -22,6 +22,17 @@ RequestShape: TypeAlias = Mapping[str, Any]
 #: limit, which a stack may remove.
 PAYLOAD_SHAPE: Final = "SensitiveData"
 MODEL_PATH: Final = "stepfunctions/2016-11-23/service-2"
+#: Enums that AWS prints in another order than its model has: the order of a Java set.
+_PRINTED_ENUMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ExecutionStatus": (
+        "SUCCEEDED",
+        "TIMED_OUT",
+        "PENDING_REDRIVE",
+        "ABORTED",
+        "FAILED",
+        "RUNNING",
+    ),
+}
 _JAVA_TYPES: Final = {
     "string": "String",
     "integer": "Integer",
@@ -152,7 +163,7 @@ def _problems(name: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
     if value is None:
         yield name, f"Value null at '{path}' failed to satisfy constraint: Member must not be null"
         return
-    for constraint in _unmet(shape, value):
+    for constraint in _unmet(name, shape, value):
         shown = "" if shape.get("sensitive") else f" '{_shown(name, value)}'"
         yield name, f"Value{shown} at '{path}' failed to satisfy constraint: {constraint}"
     match shape["type"]:
@@ -168,11 +179,12 @@ def _problems(name: str, value: Any, path: str) -> Iterator[tuple[str, str]]:
                 yield from _problems(shape["member"]["shape"], item, f"{path}.{number}.member")
 
 
-def _unmet(shape: RequestShape, value: Any) -> Iterator[str]:
+def _unmet(name: str, shape: RequestShape, value: Any) -> Iterator[str]:
     match shape["type"]:
         case "string":
             if "enum" in shape and value not in shape["enum"]:
-                yield f"Member must satisfy enum value set: [{', '.join(shape['enum'])}]"
+                allowed = _PRINTED_ENUMS.get(name, shape["enum"])
+                yield f"Member must satisfy enum value set: [{', '.join(allowed)}]"
             if "pattern" in shape and not re.fullmatch(_python(shape["pattern"]), value):
                 yield f"Member must satisfy regular expression pattern: {shape['pattern']}"
             yield from _out_of_bounds(shape, len(value), "length")

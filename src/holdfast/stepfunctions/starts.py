@@ -27,6 +27,10 @@ def origin_of(
     }
     if service.payload_bytes_max is None:
         origin["is_unbounded"] = True
+    if service.has_history_limit and startable.type == "STANDARD":
+        origin["has_history_limit"] = True
+    if startable.log is not None:
+        origin["log"] = startable.log
     if startable.version_arn is not None:
         origin["version_arn"] = startable.version_arn
     if startable.alias_arn is not None:

@@ -131,6 +131,8 @@ def _require_wait(token: Token) -> Generator[Effect, Any, str]:
     log = Log(token.tenant, token.run, "api", "")
     yield from log.load()
     if log.state is None:
+        if log.is_gone:
+            raise _timed_out()
         return "callback"
     frame = log.state.frame_of(token.entry)
     waiting = None if frame is None else frame.waiting

@@ -20,8 +20,16 @@ from holdfast.stepfunctions.faults import (
     state_machine_does_not_exist,
     validation,
 )
-from holdfast.stepfunctions.lookup import find_machine, is_here, require_machine, require_version
+from holdfast.stepfunctions.lookup import (
+    find_machine,
+    is_here,
+    refuse_deleting,
+    refuse_label,
+    require_machine,
+    require_version,
+)
 from holdfast.stepfunctions.pages import page
+from holdfast.stepfunctions.settings import log_setting_of
 from holdfast.stepfunctions.workflows import refuse_workflow
 
 INITIAL_REVISION = "INITIAL"  # AWS's name, in requests, of the revision that has no id yet
@@ -34,6 +42,7 @@ def publish_state_machine_version(
     arn = parse_machine_arn(request["stateMachineArn"])
     refuse_workflow(service, arn)
     machine = yield from require_machine(service, arn)
+    refuse_deleting(service, machine)
     current = machine.now.revision or INITIAL_REVISION
     wanted = request.get("revisionId", current)
     if wanted != current:
@@ -151,9 +160,11 @@ def resolve_for_start(
     InvalidArn, StateMachineDoesNotExist.
     """
     arn = parse_machine_arn(text)
+    refuse_label(arn)
     name = arn.name
     if arn.qualifier is None:
         machine = yield from require_machine(service, arn)
+        refuse_deleting(service, machine)
         return _startable(service, name, machine.now)
     if arn.version is not None:
         version = yield from require_version(service, arn)
@@ -180,6 +191,5 @@ def _chosen(service: Service, arn: MachineArn, chance: bytes) -> Generator[Effec
 
 
 def _startable(service: Service, name: str, then: Snapshot, **arns: str) -> Startable:
-    return Startable(
-        service.place.machine(name), name, then.role_arn, then.type, then.definition, **arns
-    )
+    machine_arn, log = service.place.machine(name), log_setting_of(then.logging)
+    return Startable(machine_arn, name, then.role_arn, then.type, then.definition, log=log, **arns)

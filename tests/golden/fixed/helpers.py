@@ -20,11 +20,11 @@ def saved(text: str) -> str:
 
 
 @pure
-def casefold_of(text: str) -> str: return text.casefold()
+def splitlines_of(text: str) -> list[str]: return text.splitlines(True)
 
 
-def lower_of(text: str) -> str:
-    return casefold_of(text)
+def lines_of(text: str) -> list[str]:
+    return splitlines_of(text)
 
 
 @pure
@@ -82,7 +82,7 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
 
     names = joined([order.id, order.id])
     saved(order.id)
-    lower = lower_of(order.id)
+    lines = lines_of(order.id)
     totals = each(orders, lambda one: total_of(one))
     x = total_of(order)
     k = depth(n)

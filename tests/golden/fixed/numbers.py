@@ -52,32 +52,18 @@ def value_of_4(n: int) -> Any:
 
 
 @pure
-def value_of_5(x: float) -> Any:
-    return x // 2
-
-
-@pure
 def float_of_2(price: Decimal) -> Any:
     return float(price)
 
 
 @workflow
 def flow(n: int, m: int, x: float, price: Decimal, xs: list[float], text: str) -> None:
-    pause = 1
-    for _ in range(n):
-        pause = pause * 2
     value_of(price)
     value_of_2(price)
     is_so(price)
     float_of(text)
     value_of_4(n)
-    value_of_5(x)
     float_of_2(price)
-    total = 0.0
-    for x in xs:
-        total += x
-    b = n ** 2
-    d = round(x)
     e = quotient(x)
     f = int(text)
     q = +int(text)
@@ -86,4 +72,3 @@ def flow(n: int, m: int, x: float, price: Decimal, xs: list[float], text: str) -
     l = bits(n)
     p = pow(n, 2)
     s = price is not None
-    t = round(x) // 2

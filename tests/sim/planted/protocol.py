@@ -16,6 +16,7 @@ from holdfast.runtime.effects import Doubt, Get, Item, Put, PutIfAbsent, Query, 
 from holdfast.runtime.listing import partitions_of, read_entry
 from holdfast.runtime.storage import log
 from holdfast.runtime.storage.definitions import Programs
+from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.wait_text import IndexedWaits
 from holdfast.runtime.worker import loop, recovery
 from holdfast_simulator.invocations import Workers
@@ -152,7 +153,7 @@ def _renew_performers(patch: Patch, kind: type[Any], query: Any) -> None:
 
 def _ask_the_index(patch: Patch) -> None:
     def claim(tenant: str, wanted: Start, _data: Any) -> Does:
-        for partition in partitions_of(tenant, ["RUNNING"]):
+        for partition in partitions_of(tenant, Spread(), ["RUNNING"]):
             page = yield QueryList(partition, 100)
             for entry in map(read_entry, page.items):
                 if (entry.workflow, entry.name) == (wanted.workflow, wanted.name):

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.asl.program import TaskKind
-from holdfast.core import advance, map_results, map_run, waits
+from holdfast.core import advance, map_bounds, map_results, map_run, waits
 from holdfast.core.apply import tasks as apply_tasks
+from holdfast.core.bounds import Bounds
 from holdfast.core.events import Event
 from holdfast.core.state import Attempt, Awaiting, WaitingFor
 from holdfast.runtime import children, follow_ups
@@ -88,13 +89,13 @@ def turn_results_round(patch: Patch) -> None:
 
 
 def tolerate_one_more(patch: Patch) -> None:
-    true_one = map_run._failures_max
-    patch.setattr(map_run, "_failures_max", lambda *given: true_one(*given) + 1)
+    true_one = Bounds.failures_max
+    patch.setattr(Bounds, "failures_max", lambda *given: true_one(*given) + 1)
 
 
 def allow_any_number_at_once(patch: Patch) -> None:
-    true_one = map_run._bounds
-    patch.setattr(map_run, "_bounds", lambda *given: {**true_one(*given), "concurrency": 0})
+    true_one = map_bounds.bounds_of
+    patch.setattr(map_run, "bounds_of", lambda *given: replace(true_one(*given), concurrency=0))
 
 
 def never_ask_for_jobs(patch: Patch) -> None:

@@ -15,7 +15,7 @@ _NOTHING: Final = "nothing"
 #: Events of the execution, or of a line, that fit any state.
 _ANYWHERE: Final = frozenset(
     {"Opened", "Stopping", "ChildrenStopped", "Cancelled"}
-    | {"Paused", "Resumed", "PriorityChanged", "Migrated", "ExecutionForked"}
+    | {"Paused", "Resumed", "PriorityChanged", "Migrated", "ExecutionForked", "MapRunUpdated"}
 )
 #: A line without further events: it is over, or its lanes are at work.
 _ABORTED: Final = {"MapIterationAborted", "Unwound", "UndoStarted", "DeadlinePassed"}
@@ -40,6 +40,7 @@ _KINDS: Final[Mapping[str, str]] = {
         }.items()
     },
     "ActivityStarted": "started",
+    "ActivityScheduleFailed": "failed",
     "EvaluationFailed": "failed",
     "MapRunFailed": "failed",
     "ParallelStateStarted": "lanes",

@@ -8,10 +8,10 @@ every position.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.asl.jsonata.values import character_count, node_count
+from holdfast.lazy_dataclass import dataclass
 
 #: A list or text of this size or more is charged by its size. The charge of a step covers shorter
 #: ones.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.asl.jsonata.runtime import Declined
 from holdfast.asl.jsonata.values import UNDEFINED
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

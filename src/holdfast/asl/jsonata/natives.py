@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from holdfast.asl.jsonata import costs, values
+from holdfast.asl.jsonata.growing import NEWEST
 from holdfast.asl.jsonata.native import Native, as_array, require
 from holdfast.asl.jsonata.native_texts import TEXTS
 from holdfast.asl.jsonata.runtime import (
@@ -122,8 +123,10 @@ def _append(run: EvaluationRun, left: Any, right: Any) -> Any:
         return right
     if right is UNDEFINED:
         return left
-    joined = [*items_of(left), *items_of(right)]
+    joined = items_of(left) + items_of(right)
     run.charge(len(joined))
+    if type(left) is list:
+        NEWEST.note_appended(joined, left)
     return joined
 
 

@@ -8,7 +8,6 @@ array itself; and a sequence of one item becomes its item.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from holdfast.asl.jsonata import costs
@@ -24,6 +23,7 @@ from holdfast.asl.jsonata.runtime import (
     truth,
 )
 from holdfast.asl.jsonata.values import UNDEFINED
+from holdfast.lazy_dataclass import dataclass
 
 #: A function that applies a predicate to a value or `Many`, and returns the items that it keeps.
 PathFilter: TypeAlias = Callable[[Any, VariableScope], Any]

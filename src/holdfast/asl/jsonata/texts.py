@@ -8,10 +8,10 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from holdfast.asl.jsonata import values
+from holdfast.lazy_dataclass import dataclass
 
 HASHES: Final = {
     "MD5": "md5",

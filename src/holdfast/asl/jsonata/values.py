@@ -12,10 +12,12 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final, Protocol, TypeAlias
+
+from holdfast.asl.jsonata.growing import ITEMS_MIN, NEWEST, Measure
+from holdfast.lazy_dataclass import dataclass
 
 StrictJson: TypeAlias = "bool | int | float | str | list[StrictJson] | dict[str, StrictJson] | None"
 
@@ -308,10 +310,32 @@ def node_count(value: Any) -> int:
             return count
         # Count the items before they are collected. A list that contains itself many times takes
         # little memory, but has too many items to collect.
-        if count + sum(map(len, containers)) > VALUE_NODES_MAX:
-            raise budget_error(f"made a value of more than {VALUE_NODES_MAX:,} parts")
+        _require_nodes(count + sum(map(len, containers)))
         level = [item for node in containers for item in _items(node)]
     raise budget_error(f"made a value deeper than {VALUE_DEPTH_MAX}")
+
+
+def _require_nodes(count: int) -> None:
+    if count > VALUE_NODES_MAX:
+        raise budget_error(f"made a value of more than {VALUE_NODES_MAX:,} parts")
+
+
+def _measured(value: Any) -> Measure:
+    """Return the size of a value. Of a list that continues a measured one, only the new items are
+    visited. Raises the errors of `node_count`.
+    """
+    if type(value) is not list or len(value) < ITEMS_MIN:
+        return Measure(node_count(value), character_count(value))
+    known = NEWEST.measure_of(value)
+    if known is None:
+        base = NEWEST.base_of(value)
+        before = None if base is None else NEWEST.measure_of(base)
+        added = value if base is None or before is None else value[len(base) :]
+        known = Measure(node_count(added), character_count(added))
+        known = known if before is None else before.beside(known)
+        _require_nodes(known.nodes)
+        NEWEST.note_measured(value, known)
+    return known
 
 
 def require_bounded(value: Any) -> None:
@@ -327,8 +351,7 @@ def require_characters(value: Any, characters_max: int) -> None:
     """Raise for a value whose texts and keys together are too long. Raises the errors of
     `node_count`, too.
     """
-    node_count(value)
-    if character_count(value) > characters_max:
+    if _measured(value).characters > characters_max:
         raise budget_error(f"made a value of more than {characters_max:,} characters")
 
 

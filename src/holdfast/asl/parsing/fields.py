@@ -6,12 +6,12 @@ The parser uses `StateFields`, and each language implements it. `where` is the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from holdfast.asl.documents import StateJson, config_of
 from holdfast.asl.program import Json
 from holdfast.asl.template import Template, compile_template
+from holdfast.lazy_dataclass import dataclass
 
 #: The template of Assign, and the template of the output.
 ResultTemplates: TypeAlias = tuple[Template | None, Template | None]

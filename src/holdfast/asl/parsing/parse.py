@@ -44,7 +44,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from holdfast.asl.documents import (
@@ -86,6 +86,7 @@ from holdfast.asl.program import (
 )
 from holdfast.asl.resources import read_resource
 from holdfast.errors import WorkflowError
+from holdfast.lazy_dataclass import dataclass
 
 _ATTEMPTS_DEFAULT: Final = 3
 _BACKOFF_DEFAULT: Final = 2.0

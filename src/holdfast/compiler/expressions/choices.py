@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.context import CONDITION, REFUSED_EXPRESSION, TypedQuery, fails_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.comparisons import compare
 from holdfast.compiler.expressions.query import FALSE, TRUE, Binary, Conditional, QueryTree, hold
@@ -29,8 +29,6 @@ from holdfast.compiler.types.types import (
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
 
-_PLACE = "a condition"
-
 
 def lower_operands(expressions: Expressions, node: ast.BoolOp) -> TypedQuery:
     """Lower `and` and `or`: in Python their value is one of the operands, in JSONata it is a
@@ -44,7 +42,7 @@ def _operands(expressions: Expressions, nodes: Sequence[ast.expr], *, is_and: bo
     value = expressions.lower(first)
     if not rest:
         return value
-    place = expressions.inside(_PLACE).narrowed(first, is_true=is_and)
+    place = expressions.inside(CONDITION).narrowed(first, is_true=is_and)
     other = _operands(place, rest, is_and=is_and)
     test = operators.truth(expressions.unit, first, value)
     if any(map(is_refused, (value.type, other.type, test.type))):
@@ -73,7 +71,7 @@ def lower_truth_of_operands(expressions: Expressions, node: ast.BoolOp) -> Typed
     place = expressions
     found = [place.truth(node.values[0])]
     for before, value in itertools.pairwise(node.values):
-        place = place.inside(_PLACE).narrowed(before, is_true=is_and)
+        place = place.inside(CONDITION).narrowed(before, is_true=is_and)
         found.append(place.truth(value))
     if any(is_refused(one.type) for one in found):
         return REFUSED_EXPRESSION
@@ -97,7 +95,7 @@ def connect(left: TypedQuery, right: TypedQuery, *, is_and: bool) -> QueryTree:
 
 def lower_conditional(expressions: Expressions, node: ast.IfExp) -> TypedQuery:
     test = expressions.truth(node.test)
-    place = expressions.inside(_PLACE)
+    place = expressions.inside(CONDITION)
     then = place.narrowed(node.test, is_true=True).lower(node.body)
     otherwise = place.narrowed(node.test, is_true=False).lower(node.orelse)
     if any(map(is_refused, (test.type, then.type, otherwise.type))):
@@ -121,7 +119,7 @@ def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
         # The compiled text contains the middle operand of `a < b < c` twice. That is safe, because
         # this operand cannot fail and has no effect.
         left = right
-        right = _comparand(expressions.inside(_PLACE), left, operator, comparator)
+        right = _comparand(expressions.inside(CONDITION), left, operator, comparator)
         found.append(compare(unit, node, operator, left, right))
     return _all_of(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import types
 import typing
+from dataclasses import replace
 from typing import Any
 
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit
@@ -13,12 +14,20 @@ from holdfast.compiler.types.models import fits, is_bool_for_number
 from holdfast.compiler.types.types import (
     BOOL,
     DURATION,
+    FLOAT,
+    INT,
     REFUSED,
     UNKNOWN,
     WRITTEN_DURATION,
+    DictOf,
+    ListOf,
+    SetOf,
+    TupleOf,
     Type,
+    Union,
     describe,
     is_refused,
+    join,
     join_all,
     members_of,
 )
@@ -91,7 +100,7 @@ def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | Non
             DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
         )
     if found == UNKNOWN or fits(found, declared):
-        return declared
+        return _with_ints(declared) if _may_hold_int(found) else declared
     message = f"this is {describe(found)}, and the annotation says {describe(declared)}"
     help_ = f"annotate it as {describe(found)}"
     if is_bool_for_number(found, declared):
@@ -99,6 +108,35 @@ def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | Non
         help_ = f"int({unit.text(value)})" if found == BOOL else help_
     unit.refuse(value, "HF040", message, help_)
     return REFUSED
+
+
+def _may_hold_int(type_: Type) -> bool:
+    match type_:
+        case ListOf(inner) | SetOf(inner) | DictOf(inner):
+            return _may_hold_int(inner)
+        case TupleOf(parts) | Union(parts):
+            return any(map(_may_hold_int, parts))
+        case _:
+            return type_ in (INT, UNKNOWN)
+
+
+def _with_ints(declared: Type) -> Type:
+    """Return the declared type with `int | float` in place of `float`.
+
+    Python does not convert the value of an annotated name. After `total: float = 0` the text of
+    `total` is `0`.
+    """
+    match declared:
+        case ListOf(inner) | SetOf(inner):
+            return replace(declared, element=_with_ints(inner))
+        case TupleOf(parts):
+            return replace(declared, elements=tuple(map(_with_ints, parts)))
+        case Union(members):
+            return join_all(map(_with_ints, members))
+        case DictOf(inner) if type(declared) is DictOf:
+            return DictOf(_with_ints(inner))
+        case _:
+            return join(INT, FLOAT) if declared == FLOAT else declared
 
 
 def parameter_type(

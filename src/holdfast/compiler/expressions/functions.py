@@ -17,6 +17,7 @@ from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
 from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.kinds import lower_isinstance
 from holdfast.compiler.expressions.lazy import is_view
+from holdfast.compiler.expressions.library_texts import repr_step, text_step
 from holdfast.compiler.expressions.making_dicts import lower_dict_call
 from holdfast.compiler.expressions.making_durations import lower_duration, lower_timedelta
 from holdfast.compiler.expressions.operators import arithmetic, divided, truth
@@ -35,10 +36,13 @@ from holdfast.compiler.expressions.query import (
     Variable,
     hold,
 )
+from holdfast.compiler.expressions.rounding import PLACES_MAX, rounded
 from holdfast.compiler.expressions.sets import lower_set, without_order
 from holdfast.compiler.expressions.strings import as_int
+from holdfast.compiler.expressions.sums import float_sum
 from holdfast.compiler.expressions.text import text_of
 from holdfast.compiler.expressions.zips import lower_zip
+from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import (
@@ -59,6 +63,8 @@ from holdfast.compiler.types.types import (
     is_numeric,
     is_refused,
     is_text,
+    join,
+    members_of,
 )
 
 if TYPE_CHECKING:
@@ -163,11 +169,12 @@ def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
         one = Conditional(Variable("_item"), Constant(1), Constant(0))
         ones = Flat(FunctionCall("map", (items.query, FunctionLiteral(("_item",), one))))
         items, element = TypedQuery(ones, ListOf(INT), items.fails), INT
-    if element not in (INT, NEVER) or start.type != INT:
-        if element is not None and is_numeric(element):
-            help_ = "count in integers, or add in a loop: total += x"
-            return refuse_call(lowering, node, "of floats rounds as the Python version does", help_)
+    if element is None or not is_numeric(element) or not is_numeric(start.type):
         return _no_form(lowering, node, items.type)
+    if FLOAT in (*members_of(element), start.type):
+        # Without an item the sum is `start`, so it is an int in Python.
+        type_ = join(FLOAT, start.type)
+        return TypedQuery(float_sum(items.query, start.query), type_, fails_of(items, start))
     total: QueryTree = FunctionCall("sum", (items.query,))
     if start.query != Constant(0):
         total = Binary("+", start.query, total)
@@ -193,10 +200,30 @@ def _abs(lowering: Expressions, node: ast.Call) -> TypedQuery:
 
 
 def _round(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    match node:
+        case ast.Call(args=[number, places], keywords=[]):
+            return _round_to_places(lowering, node, lowering.lower(number), places)
     value = _single(lowering, node) or REFUSED_EXPRESSION
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     return TypedQuery(FunctionCall("round", (value.query,)), INT, value.fails)
+
+
+def _round_to_places(
+    lowering: Expressions, node: ast.Call, value: TypedQuery, places: ast.expr
+) -> TypedQuery:
+    match places:
+        case ast.Constant(value=int(count)) if value.type == INT and count >= 0:
+            return value
+        case ast.Constant(value=0) if is_numeric(value.type):
+            return TypedQuery(FunctionCall("round", (value.query,)), FLOAT, value.fails)
+        case ast.Constant(value=int(count)) if is_numeric(value.type) and 0 < count <= PLACES_MAX:
+            query = hold(value.query, lambda held: rounded(held, count), "_number")
+            return TypedQuery(query, value.type, value.fails)
+    step = None
+    if value.type == FLOAT:
+        step = as_library_step(lowering, node, "float.__round__", node.args)
+    return step or _no_form(lowering, node, value.type)
 
 
 # Conversions.
@@ -204,7 +231,30 @@ def _round(lowering: Expressions, node: ast.Call) -> TypedQuery:
 
 def _str(lowering: Expressions, node: ast.Call) -> TypedQuery:
     value = _single(lowering, node)
-    return REFUSED_EXPRESSION if value is None else text_of(lowering.unit, node, value)
+    if value is None:
+        return REFUSED_EXPRESSION
+    step = text_step(lowering, node, node.args[0], value)
+    return step or text_of(lowering.unit, node, value)
+
+
+def _repr(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    value = _single(lowering, node) or REFUSED_EXPRESSION
+    step = None if is_refused(value.type) else repr_step(lowering, node, node.args[0], value)
+    return step or _no_form(lowering, node, value.type)
+
+
+def _format(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    """Lower `format(x, ".2f")` like the f-string `f"{x:.2f}"`."""
+    match node:
+        case ast.Call(args=[value, spec], keywords=[]):
+            parts: list[ast.expr] = [spec]
+            if not isinstance(spec, ast.Constant):
+                parts = [ast.copy_location(ast.FormattedValue(spec, -1), node)]
+            written = ast.copy_location(ast.JoinedStr(parts), node)
+            part = ast.copy_location(ast.FormattedValue(value, -1, written), node)
+            whole = ast.copy_location(ast.JoinedStr([part]), node)
+            return lowering.lower(lowering.unit.rewritten(node, whole))
+    return _str(lowering, node)
 
 
 def _int(lowering: Expressions, node: ast.Call) -> TypedQuery:
@@ -334,6 +384,8 @@ _RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
         abs: _abs,
         round: _round,
         str: _str,
+        repr: _repr,
+        format: _format,
         int: _int,
         float: _float,
         bool: _bool,

@@ -58,9 +58,11 @@ def lower_helper(expressions: Expressions, call: ast.Call, helper: Helper) -> Ty
     if opened is None:
         return REFUSED_EXPRESSION
     inner, blocks = opened
-    before = len(unit.diagnostics)
+    before, steps_before = len(unit.diagnostics), len(unit.library.steps)
     node = unit.copies[call]
     body = _Body(inner, returned_type(helper.unit, node)).lower(node.body)
+    if len(unit.library.steps) > steps_before:
+        unit.library.helpers.add(helper.node)
     if len(unit.diagnostics) > before and not helper.is_local:
         refuse_body(unit, call, helper.name)
     return body if is_refused(body.type) else held_in(blocks, body)

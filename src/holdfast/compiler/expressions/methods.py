@@ -13,7 +13,8 @@ from holdfast.compiler.expressions.comparisons import are_comparable
 from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
 from holdfast.compiler.expressions.formats import lower_format
-from holdfast.compiler.expressions.moments import date_of, weekday_of
+from holdfast.compiler.expressions.library_texts import class_of
+from holdfast.compiler.expressions.moments import date_of, iso_text, weekday_of
 from holdfast.compiler.expressions.python_values import has_attribute
 from holdfast.compiler.expressions.query import (
     NULL,
@@ -36,6 +37,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
+from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
     DATE,
@@ -82,11 +84,11 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
     if is_refused(value.type, *(part.type for part in arguments)):
         return REFUSED_EXPRESSION
     rule = _RULES.get(_family(value.type), {}).get(function.attr)
-    if rule is None or node.keywords:
-        return _refused(lowering, node, function, value.type)
-    found = rule(value.query, value.type, arguments)
-    if found is None:
-        return _refused(lowering, node, function, value.type)
+    has_rule = rule is not None and not node.keywords
+    found = rule(value.query, value.type, arguments) if rule is not None and has_rule else None
+    if rule is None or found is None:
+        step = _as_step(lowering, node, function, value.type)
+        return step or _refused(lowering, node, function, value.type)
     fails = fails_of(value, *arguments) | found[2]
     if function.attr not in _TWICE or _is_path(value.query):
         return TypedQuery(found[0], found[1], fails)
@@ -97,6 +99,17 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
         return again[0]
 
     return TypedQuery(hold(value.query, build, "_self"), found[1], fails)
+
+
+def _as_step(
+    lowering: Lowering, node: ast.Call, function: ast.Attribute, type_: Type
+) -> TypedQuery | None:
+    """Let Python's library compute the method, such as `name.title()`."""
+    owner = class_of(type_)
+    if owner is None:
+        return None
+    given = (function.value, *node.args)
+    return as_library_step(lowering, node, f"{owner}.{function.attr}", given, node.keywords)
 
 
 def _is_path(query: QueryTree) -> bool:
@@ -274,6 +287,12 @@ def _total_seconds(
     return seconds.query, FLOAT, seconds.fails
 
 
+def _isoformat_of_moment(
+    value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]
+) -> MethodResult | None:
+    return None if arguments else (iso_text(value, "T"), STR, CANNOT_FAIL)
+
+
 def _isoformat(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
     return None if arguments else (value, STR, CANNOT_FAIL)
 
@@ -306,7 +325,12 @@ _RULES: Final[Mapping[str, Mapping[str, MethodRule]]] = MappingProxyType(
         "set": set_values.RULES,
         "timedelta": {"total_seconds": _total_seconds},
         "date": {"isoformat": _isoformat, "weekday": _weekday, "isoweekday": _isoweekday},
-        "datetime": {"date": _date, "weekday": _weekday, "isoweekday": _isoweekday},
+        "datetime": {
+            "date": _date,
+            "isoformat": _isoformat_of_moment,
+            "weekday": _weekday,
+            "isoweekday": _isoweekday,
+        },
     }
 )
 _HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(

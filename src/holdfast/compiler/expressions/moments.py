@@ -38,6 +38,7 @@ _DAYS_BEFORE_1970: Final = 719_162
 _DATE_PICTURE: Final = Constant("[Y0001]-[M01]-[D01]")
 _CLOCK_PICTURE: Final = Constant("[Y0001]-[M01]-[D01]T[H01]:[m01]:[s01]")
 _CLOCK_SIZE: Final = 19
+_TIME_START: Final = 11
 _FRACTION_SIZE: Final = 7
 _OUT_OF_RANGE: Final = "OverflowError: date value out of range"
 _MIXED: Final = "TypeError: can't compare offset-naive and offset-aware datetimes"
@@ -162,6 +163,22 @@ def part_of(base: TypedQuery, name: str) -> TypedQuery | None:
     if base.type not in (DATE, DATETIME) or not is_part:
         return None
     return TypedQuery(FunctionCall("number", (_part(base.query, *_PARTS[name]),)), INT, base.fails)
+
+
+def iso_text(text: QueryTree, separator: str) -> QueryTree:
+    """Return the text of `moment.isoformat(separator)`. It writes UTC as an offset, where pydantic
+    writes "Z".
+    """
+
+    def build(held: QueryTree) -> QueryTree:
+        clock = _part(held, _TIME_START, _CLOCK_SIZE - _TIME_START)
+        rest = FunctionCall(
+            "replace", (_part(held, _CLOCK_SIZE), Constant("Z"), Constant("+00:00"))
+        )
+        front = Binary("&", date_of(held), Constant(separator))
+        return Binary("&", Binary("&", front, clock), rest)
+
+    return hold(text, build, "_moment")
 
 
 def date_of(text: QueryTree) -> QueryTree:

@@ -32,6 +32,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
+from holdfast.compiler.expressions.remainders import float_floor, float_modulo
 from holdfast.compiler.expressions.set_values import combined_sets
 from holdfast.compiler.expressions.unknowns import number_of, truth_of_any
 from holdfast.compiler.types.iso import iso_of
@@ -213,7 +214,7 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
         if times is not None:
             return times
     if symbol == "**" and left.type == INT:
-        return _power(a, b)
+        return _power(a, right)
     if symbol in ("+", "-", "*") and both_numbers:
         return Binary(symbol, a, b), _number(left.type, right.type), _CANNOT_FAIL
     if symbol in ("+", "-") and left.type == right.type == DURATION:
@@ -222,7 +223,10 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
         return Binary(symbol, a, b), DURATION, _CANNOT_FAIL
     if symbol == "/" and both_numbers:
         return _divide(a, b, FLOAT, lambda x, y: Binary("/", x, y))
-    if symbol in ("//", "%") and both_numbers and _number(left.type, right.type) == INT:
+    if symbol in ("//", "%") and both_numbers:
+        if _number(left.type, right.type) == FLOAT:
+            build = float_floor if symbol == "//" else float_modulo
+            return _divide(a, b, FLOAT, build)
         return _divide(a, b, INT, _floor if symbol == "//" else _modulo)
     return None
 
@@ -252,17 +256,17 @@ def _repeated(value: TypedQuery, times: TypedQuery) -> _Combined | None:
 _EXPONENT_MAX: Final = 16
 
 
-def _power(base: QueryTree, exponent: QueryTree) -> _Combined | None:
-    """Lower `n ** 3` to `n * n * n`. A computed exponent is refused: it might be negative, and then
-    the result is no int.
-    """
-    match exponent:
+def _power(base: QueryTree, exponent: TypedQuery) -> _Combined | None:
+    """Lower `n ** 3` to `n * n * n`, and `2 ** n` to a product of `n` factors."""
+    match exponent.query:
         case Constant(bool()):
             return None
         case Constant(0):
             return Constant(1), INT, _CANNOT_FAIL
         case Constant(int(times)) if 0 < times <= _EXPONENT_MAX:
             pass
+        case _ if exponent.type == INT:
+            return _computed_power(base, exponent.query)
         case _:
             return None
 
@@ -273,6 +277,26 @@ def _power(base: QueryTree, exponent: QueryTree) -> _Combined | None:
         return found
 
     return hold(base, product, "_base"), INT, _CANNOT_FAIL
+
+
+def _computed_power(base: QueryTree, exponent: QueryTree) -> _Combined:
+    """Lower `2 ** n`. A negative exponent gives a float in Python; here it is an error, so that the
+    type of the result is known.
+    """
+
+    def build(times: QueryTree, factor: QueryTree) -> QueryTree:
+        longer = FunctionLiteral(("_power", "_n"), Binary("*", Variable("_power"), factor))
+        numbers = RangeOf(Constant(1), times)
+        product = FunctionCall("reduce", (numbers, longer, Constant(1)))
+        is_negative = Binary("<", times, Constant(0))
+        return Conditional(is_negative, failure("ValueError: a negative exponent"), product)
+
+    query = hold(
+        exponent,
+        lambda times: hold(base, lambda factor: build(times, factor), "_base"),
+        "_times",
+    )
+    return query, INT, frozenset({"ValueError"})
 
 
 def divided(a: TypedQuery, b: TypedQuery) -> _Combined:

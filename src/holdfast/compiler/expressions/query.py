@@ -183,6 +183,7 @@ _STRENGTH: Final = {
     "-": 50,
     "*": 60,
     "/": 60,
+    "%": 60,
 }
 _ATOM: Final = 100
 _NEGATIVE: Final = 70

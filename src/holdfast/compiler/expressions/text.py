@@ -7,6 +7,9 @@ import re
 from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, Unit, fails_of
+from holdfast.compiler.expressions.format_specs import aligned, format_query
+from holdfast.compiler.expressions.library_texts import format_step, repr_step, text_step
+from holdfast.compiler.expressions.moments import iso_text
 from holdfast.compiler.expressions.query import (
     NULL,
     Binary,
@@ -17,22 +20,25 @@ from holdfast.compiler.expressions.query import (
     hold,
     message_of,
 )
+from holdfast.compiler.expressions.rounding import digits
+from holdfast.compiler.library_calls import constant
 from holdfast.compiler.types.types import (
     BOOL,
     DATE,
+    DATETIME,
     DECIMAL,
-    FLOAT,
     INT,
     NONE,
+    PATH,
     REFUSED,
     SECRET,
     STR,
-    UNKNOWN,
     UUID,
     ErrorOf,
     TextOf,
     Type,
     describe,
+    is_numeric,
     is_refused,
     is_text,
     is_text_enum,
@@ -58,17 +64,18 @@ def text_of(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
         )
     query = _text(value.query, value.type)
     if query is None:
-        kind = "a float" if value.type == FLOAT else describe(value.type)
-        example = " (0.1+0.2, 1.0)" if value.type == FLOAT else ""
+        kind = "a float" if is_numeric(value.type) else describe(value.type)
+        example = " (0.1+0.2, 1.0)" if is_numeric(value.type) else ""
         message = f"text of {kind} differs between Python and JSONata{example}"
         help_ = OPEN_IN_TASK if SECRET in members_of(value.type) else _PURE_HELP
+        if is_numeric(value.type):
+            help_ = 'f"{float(x)}", or a format: f"{x:.2f}"'
         return unit.refused(node, "HF051", message, help_)
     return TypedQuery(query, STR, value.fails)
 
 
-#: For these types Python's `str()` gives the same text as pydantic's JSON. For a datetime the two
-#: differ ("T", "Z").
-_WRITTEN_AS_TEXT: Final = (UUID, DATE, DECIMAL)
+#: For these types Python's `str()` gives the same text as pydantic's JSON.
+_WRITTEN_AS_TEXT: Final = (UUID, DATE, DECIMAL, PATH)
 
 
 def _text(query: QueryTree, type_: Type) -> QueryTree | None:
@@ -83,6 +90,8 @@ def _text(query: QueryTree, type_: Type) -> QueryTree | None:
             return message_of(query, coded)
         case _ if type_ in _WRITTEN_AS_TEXT:
             return query
+        case _ if type_ == DATETIME:
+            return iso_text(query, " ")
         case _ if type_ == INT:
             return FunctionCall("string", (query,))
         case _ if type_ == BOOL:
@@ -114,6 +123,8 @@ def lower_joined(lowering: Lowering, node: ast.JoinedStr) -> TypedQuery:
 
 def _part(lowering: Lowering, whole: ast.JoinedStr, part: ast.expr) -> TypedQuery:
     unit = lowering.unit
+    if part in lowering.hoisted:
+        return lowering.hoisted[part]
     match part:
         case ast.Constant(value=str(text)):
             return TypedQuery(Constant(text), STR)
@@ -121,26 +132,25 @@ def _part(lowering: Lowering, whole: ast.JoinedStr, part: ast.expr) -> TypedQuer
             # A refusal points to the whole f-string, because its parts have no positions of their
             # own before Python 3.12.
             found = lowering.lower(value)
-            if found.type == UNKNOWN:
-                message = "text of a value of unknown type differs between Python and JSONata"
-                help_ = f"name: str = {unit.text(value)}"
-                return unit.refused(whole, "HF051", message, help_)
-            return text_of(unit, whole, found)
-        case ast.FormattedValue(value=value, conversion=114, format_spec=None) if _has_plain_repr(
-            (found := lowering.lower(value)).type
-        ):
-            return text_of(unit, whole, found)
+            return text_step(lowering, part, value, found) or text_of(unit, whole, found)
+        case ast.FormattedValue(value=value, conversion=114, format_spec=None):
+            found = lowering.lower(value)
+            if _has_plain_repr(found.type):
+                return text_of(unit, whole, found)
+            step = repr_step(lowering, part, value, found)
+            return step or unit.refused(whole, "HF051", "`!r` has no JSONata form", _PURE_HELP)
         case ast.FormattedValue(
             value=value,
             conversion=-1,
             format_spec=ast.JoinedStr(values=[ast.Constant(value=str(spec))]),
         ):
             in_units = _in_units(lowering, value, spec)
-            return in_units or formatted(unit, whole, lowering.lower(value), spec)
-        case _:
-            return unit.refused(
-                whole, "HF051", "computed formats and `!r` have no JSONata form", _PURE_HELP
-            )
+            return in_units or formatted(lowering, whole, part, lowering.lower(value), spec)
+        case ast.FormattedValue(value=value, conversion=-1, format_spec=ast.JoinedStr() as given):
+            step = format_step(lowering, part, lowering.lower(value), (value, given))
+            if step is not None:
+                return step
+    return unit.refused(whole, "HF051", "this computed format has no JSONata form", _PURE_HELP)
 
 
 def _has_plain_repr(type_: Type) -> bool:
@@ -172,7 +182,7 @@ def _in_units(lowering: Lowering, node: ast.expr, spec: str) -> TypedQuery | Non
             if amount.type != INT:
                 return None
             text = hold(amount.query, lambda held: _units(held, scale, found), "_amount")
-            return TypedQuery(_aligned(text, found, ">"), STR, amount.fails)
+            return TypedQuery(aligned(text, found, ">"), STR, amount.fails)
         case _:
             return None
 
@@ -181,80 +191,29 @@ def _units(amount: QueryTree, scale: int, spec: re.Match[str]) -> QueryTree:
     def build(size: QueryTree) -> QueryTree:
         whole = FunctionCall("floor", (Binary("/", size, Constant(scale)),))
         rest = Binary("-", size, Binary("*", whole, Constant(scale)))
-        digits = FunctionCall(
+        last = FunctionCall(
             "pad",
             (FunctionCall("string", (rest,)), Constant(-int(spec["places"])), Constant("0")),
         )
         sign = Conditional(Binary("<", amount, Constant(0)), Constant("-"), Constant(""))
-        front = Binary("&", sign, _digits(whole, spec))
-        return Binary("&", Binary("&", front, Constant(".")), digits)
+        front = Binary("&", sign, digits(whole, has_commas=bool(spec["comma"])))
+        return Binary("&", Binary("&", front, Constant(".")), last)
 
     return hold(FunctionCall("abs", (amount,)), build, "_size")
 
 
-_SPEC: Final = re.compile(
-    r"(?:(?P<fill>.)?(?P<align>[<>]))?(?P<zero>0)?(?P<width>[1-9][0-9]{0,3})?(?P<comma>,)?(?P<kind>[ds])?"
-)
-
-
-def formatted(unit: Unit, node: ast.expr, value: TypedQuery, spec: str) -> TypedQuery:
+def formatted(
+    lowering: Lowering, whole: ast.expr, part: ast.FormattedValue, value: TypedQuery, spec: str
+) -> TypedQuery:
     """Return the query for `format(value, spec)`."""
     if is_refused(value.type):
         return REFUSED_EXPRESSION
-    found = _SPEC.fullmatch(spec)
-    if found is not None and value.type == INT and _is_number_format(found):
-        return TypedQuery(_int_format(value.query, found), STR, value.fails)
-    is_string = is_text(value.type) or is_text_enum(value.type)
-    if is_string and found is not None and _is_text_format(found):
-        return TypedQuery(_aligned(value.query, found, "<"), STR, value.fails)
+    query = format_query(value, spec)
+    if query is not None:
+        return TypedQuery(query, STR, value.fails)
+    given = (part.value, constant(part, spec))
+    step = format_step(lowering, part, value, given)
+    if step is not None:
+        return step
     message = f"the format `{spec}` of {describe(value.type)} has no exact JSONata form"
-    help_ = _PURE_HELP
-    if value.type == FLOAT:
-        message = f"`{spec}` rounds a float in Python and in JSONata differently"
-        help_ = 'count in integers, f"{cents / 100:.2f}", or use a @pure function'
-    return unit.refused(node, "HF051", message, help_)
-
-
-def _is_number_format(spec: re.Match[str]) -> bool:
-    """Return True for an exact form. Leading zeros go between the sign and the digits, so they
-    cannot be combined with an alignment or commas.
-    """
-    if spec["zero"] and (spec["align"] or spec["comma"] or not spec["width"]):
-        return False
-    return spec["kind"] != "s"
-
-
-def _is_text_format(spec: re.Match[str]) -> bool:
-    return spec["kind"] != "d" and not (spec["zero"] or spec["comma"])
-
-
-def _int_format(number: QueryTree, spec: re.Match[str]) -> QueryTree:
-    if not spec["zero"]:
-        return _aligned(_digits(number, spec), spec, ">")
-    return hold(number, lambda held: _zero_padded(held, int(spec["width"])), "_number")
-
-
-def _digits(number: QueryTree, spec: re.Match[str]) -> QueryTree:
-    if spec["comma"]:
-        return FunctionCall("formatNumber", (number, Constant("#,##0")))
-    return FunctionCall("string", (number,))
-
-
-def _zero_padded(number: QueryTree, width: int) -> QueryTree:
-    """Return the number with leading zeros: -7 in four places is `-007`."""
-    positive = FunctionCall(
-        "pad", (FunctionCall("string", (number,)), Constant(-width), Constant("0"))
-    )
-    text = FunctionCall("string", (Binary("-", Constant(0), number),))
-    negative = FunctionCall("pad", (text, Constant(-(width - 1)), Constant("0")))
-    is_negative = Binary("<", number, Constant(0))
-    return Conditional(is_negative, Binary("&", Constant("-"), negative), positive)
-
-
-def _aligned(text: QueryTree, spec: re.Match[str], default: str) -> QueryTree:
-    if not spec["width"]:
-        return text
-    width = int(spec["width"])
-    fill = spec["fill"] or " "
-    is_left = (spec["align"] or default) == "<"
-    return FunctionCall("pad", (text, Constant(width if is_left else -width), Constant(fill)))
+    return lowering.unit.refused(whole, "HF051", message, _PURE_HELP)

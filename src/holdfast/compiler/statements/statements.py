@@ -62,6 +62,7 @@ from holdfast.compiler.context import (
     Environment,
     Held,
     Helper,
+    LibraryStep,
     LocalFunction,
     NamedValue,
     NameEntry,
@@ -297,6 +298,9 @@ class Statements:
             result = TypedQuery(Variable(variable), type_)
         self.hoisted[node] = result
         return result
+
+    def replace(self, node: ast.expr, step: LibraryStep, /) -> None:
+        self.hoisted[node] = self.hoist(step.call, step.task)
 
     def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None:
         choose(self, node, is_truth=False)

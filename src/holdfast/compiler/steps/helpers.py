@@ -260,7 +260,7 @@ def _helper(
     """Return the helper. A function that calls itself cannot be written as an expression."""
     is_recursive = node in around
     called = () if is_recursive else _called(unit, scope, node, around)
-    is_plain = not is_recursive and _is_plain(node.body)
+    is_plain = not is_recursive and _is_plain(node.body) and node not in unit.library.helpers
     is_quiet = not is_recursive and not any(_is_loud(part) for part in own_parts(node))
     return Helper(
         node,

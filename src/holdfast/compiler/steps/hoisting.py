@@ -53,7 +53,15 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeGuard
 
-from holdfast.compiler.context import Helper, NamedValue, Repeated, Taking, TypedQuery, Unit
+from holdfast.compiler.context import (
+    Helper,
+    LibraryStep,
+    NamedValue,
+    Repeated,
+    Taking,
+    TypedQuery,
+    Unit,
+)
 from holdfast.compiler.steps.helpers import find_step
 from holdfast.compiler.variable_names import VariableScopeNames
 
@@ -66,6 +74,7 @@ class Hoister(Protocol):
     @property
     def scope(self) -> VariableScopeNames: ...
     def hoist(self, node: ast.expr, function: object, /) -> TypedQuery: ...
+    def replace(self, node: ast.expr, step: LibraryStep, /) -> None: ...
     def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None: ...
     def may_fail(self, node: ast.expr, /) -> bool: ...
 
@@ -74,8 +83,14 @@ def hoist(hoister: Hoister, node: ast.expr) -> None:
     """Hoist the durable calls that an evaluation of `node` certainly runs, and `node` itself."""
     if not has_durable(hoister, node):
         return
+    node = hoister.unit.library.rewritten.get(node, node)
     if is_choice(node, hoister):
         hoister.choose(node)
+        return
+    library = hoister.unit.library.steps.get(node)
+    if library is not None:
+        hoist_inside(hoister, node)
+        hoister.replace(node, library)
         return
     function = find_step(hoister.unit, hoister.scope, node)
     if not isinstance(function, Repeated | NamedValue):
@@ -160,10 +175,12 @@ def has_durable(hoister: Hoister, node: ast.expr) -> bool:
     """
     if isinstance(node, ast.Name | ast.Constant):
         return False
+    node = hoister.unit.library.rewritten.get(node, node)
     known = hoister.unit.with_durable
     found = known.get(node)
     if found is None:
         found = _is_durable(hoister, node)
+        found = found or node in hoister.unit.library.steps
         for child in () if found else (*evaluated(node), *_sometimes_evaluated(node)):
             found = found or has_durable(hoister, child)
         known[node] = found

@@ -457,6 +457,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     "MapStateAborted": _noted,
     "MapIterationAborted": _noted,
     "EvaluationFailed": tasks.failed,
+    "ActivityScheduleFailed": tasks.failed,
     "ParallelStateStarted": _lanes_started,
     "ParallelStateSucceeded": _lanes_succeeded,
     "ParallelStateFailed": _lanes_failed,

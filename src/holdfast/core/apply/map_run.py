@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
-from holdfast.asl.program import TaskKind
+from holdfast.asl.program import Json, TaskKind
 from holdfast.core.apply.frames import Apply, begun, frame_of_event, moved, over
+from holdfast.core.bounds import CHANGED, FIELDS, Bounds
 from holdfast.core.events import Event
-from holdfast.core.state import Attempt, ChildExecutions, Execution, Lease
+from holdfast.core.state import Attempt, ChildExecutions, Execution, Frame, Lease
 
 
 def _map_run_event(state: Execution, event: Event) -> Execution:
@@ -48,6 +49,8 @@ def _children_started(state: Execution, event: Event) -> Execution:
         failures_max=own["failures_max"],
         started=min(own["concurrency"], len(own["inputs"])),
         results={},
+        count=own.get("count"),
+        percentage=own.get("percentage"),
     )
     state = begun(state, *((waiting.entry, lane) for lane in range(waiting.started)))
     return moved(state, frame_of_event(state, event), event, waiting=waiting)
@@ -57,14 +60,49 @@ def _child_ended(state: Execution, event: Event) -> Execution:
     frame, own = frame_of_event(state, event), event.holdfast
     children = frame.waiting
     assert isinstance(children, ChildExecutions)
-    waiting = replace(
-        children,
-        started=min(children.started + 1, len(children.inputs)),
-        results={**children.results, own["lane"]: own["result"]},
-    )
+    results = {**children.results, own["lane"]: own["result"]}
     state = over(state, (children.entry, own["lane"]))
+    return _with_children(state, frame, event, replace(children, results=results))
+
+
+def _with_children(
+    state: Execution, frame: Frame, event: Event, children: ChildExecutions
+) -> Execution:
+    """Return the state after a change of the children or of their bounds: as many children are
+    started as now may run.
+    """
+    # A lower bound stops no child, so more children than the bound may run for a while.
+    may_start = min(len(children.results) + children.concurrency, len(children.inputs))
+    waiting = replace(children, started=max(children.started, may_start))
     state = begun(state, *((children.entry, n) for n in range(children.started, waiting.started)))
     return moved(state, frame, event, waiting=waiting)
+
+
+def _updated(state: Execution, event: Event) -> Execution:
+    """Apply new bounds. During the reading of the items they are kept until the children start."""
+    own = event.holdfast
+    state = state._replace(last_control=own["control"])
+    frame = frame_of_event(state, event)
+    wanted = {name: own[name] for name in FIELDS if name in own}
+    match frame.waiting:
+        case ChildExecutions() as children:
+            bounds = Bounds(children.concurrency, children.count, children.percentage)
+            bounds = bounds.changed(wanted)
+            changed = replace(
+                children,
+                concurrency=bounds.at_once,
+                count=bounds.count,
+                percentage=bounds.percentage,
+                failures_max=bounds.failures_max(sum(children.items)),
+            )
+            return _with_children(state, frame, event, changed)
+        case Attempt(kind="read", arguments=dict() as arguments) as reading:
+            kept = {**cast("dict[str, Json]", arguments.get(CHANGED, {})), **wanted}
+            waiting = replace(reading, arguments={**arguments, CHANGED: kept})
+            return moved(state, frame, event, waiting=waiting)
+        case _:
+            # The results are being written, and no bound matters any longer.
+            return state
 
 
 HANDLERS: Final[Mapping[str, Apply]] = {
@@ -74,5 +112,6 @@ HANDLERS: Final[Mapping[str, Apply]] = {
     "ItemsAsked": _asked("read"),
     "ChildrenStarted": _children_started,
     "ChildEnded": _child_ended,
+    "MapRunUpdated": _updated,
     "ResultsAsked": _asked("write"),
 }

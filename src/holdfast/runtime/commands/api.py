@@ -44,6 +44,7 @@ from holdfast.runtime.effects import JsonResult
 from holdfast.runtime.gates.rules import NO_LIMITS, LimitBook
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
+from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.storage.warm_logs import WarmLogs
 
 
@@ -60,6 +61,7 @@ class Front:
     formats: Formats = FORMATS
     limit_book: LimitBook = NO_LIMITS
     graphs: Graphs = field(default_factory=NoGraphs)
+    spread: Spread = field(default_factory=Spread)
     ended_logs: WarmLogs | None = None
 
     @property
@@ -72,6 +74,7 @@ class Front:
             self.types,
             self.limit_book,
             self.graphs,
+            self.spread,
             self.ended_logs,
         )
 
@@ -215,7 +218,7 @@ class Front:
         return answers.answer(self.known, tenant, request)
 
     def questions(self, tenant: str, request: Mapping[str, Any]) -> JsonResult:
-        return questions.list_questions(tenant, request)
+        return questions.list_questions(tenant, self.spread, request)
 
     def question(self, tenant: str, identifier: str) -> JsonResult:
         return questions.describe(self.known, tenant, identifier)

@@ -46,7 +46,7 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     name = request.get("name")
     if name is not None:
         keys.require_execution_name(name)
-    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
+    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, known.spread.minted)
     definition = bulk.definition()
     yield from known.programs.store(tenant, definition)
     if request["operation"] == "migrate":

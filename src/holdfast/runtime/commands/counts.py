@@ -3,7 +3,7 @@
 No counts are stored. Each request counts the entries of the list, so the result is right at that
 time. One request counts a part of them, and says where the next part begins:
 
-    each query reads its partition down to some key, at most 2,000 entries
+    each query reads its partition down to some key, at most 2,000 entries at spread 0
     the part is what lies above the highest of these keys, so no execution is counted twice
 
 An entry takes about 300 bytes, so thirteen of them cost half a read unit. An execution with several
@@ -44,6 +44,7 @@ from holdfast.runtime.listing import (
     without_stale,
 )
 from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.spread import Spread, share_of
 from holdfast.runtime.wait_rows import read_row
 
 #: The properties by which executions can be counted.
@@ -64,7 +65,7 @@ def counts(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
         {name: request.get(name) for name in ("workflow", "status", "since", "until", "after")}
     )
     now_ms = yield Clock()
-    entries, after = yield from _part(tenant, wanted, now_ms)
+    entries, after = yield from _part(tenant, known.spread, wanted, now_ms)
     is_known = wanted.workflow is None or wanted.workflow in known.workflows
     if not (is_known or entries or after) and wanted.before == NEWEST:
         yield from require_listed(known, tenant, wanted.workflow, now_ms)
@@ -80,7 +81,7 @@ def counts(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonResult
     return answer if after is None else {**answer, "next": after}
 
 
-def measure_open(tenant: str) -> NoResult:
+def measure_open(tenant: str, spread: Spread) -> NoResult:
     """Measure how many executions are open, by workflow and by the kind of the longest wait. It
     reads at most `OPEN_COUNT_PARTS_MAX` parts of the list, so of very many executions it counts
     only the newest.
@@ -92,7 +93,7 @@ def measure_open(tenant: str) -> NoResult:
     after: str | None = None
     for _ in range(OPEN_COUNT_PARTS_MAX):
         wanted = list_filter({"status": "RUNNING", "after": after})
-        entries, after = yield from _part(tenant, wanted, now_ms)
+        entries, after = yield from _part(tenant, spread, wanted, now_ms)
         counted.update((entry.workflow, _label(entry, "kind")) for entry in entries)
         if after is None:
             break
@@ -114,17 +115,19 @@ def _groups(given: Any) -> list[str]:
 
 
 def _part(
-    tenant: str, wanted: ListFilter, now_ms: int
+    tenant: str, spread: Spread, wanted: ListFilter, now_ms: int
 ) -> Generator[Effect, Any, tuple[list[ListEntry], str | None]]:
     """Return the entries of one part with their present waits, and the key at which the next part
     begins.
     """
-    partitions = partitions_of(tenant, wanted.statuses, wanted.workflow)
-    of_waits = waits_partitions(tenant, wanted.workflow) if "RUNNING" in wanted.statuses else []
+    partitions = partitions_of(tenant, spread, wanted.statuses, wanted.workflow)
+    is_open = "RUNNING" in wanted.statuses
+    of_waits = waits_partitions(tenant, spread, wanted.workflow) if is_open else []
+    share = share_of(LIST_READ_MAX, spread)
     pages: list[ListPage] = yield Together(
         (
-            *(QueryList(one, LIST_READ_MAX, wanted.before) for one in partitions),
-            *(QueryList(one, LIST_READ_MAX, wanted.before, table=tables.MAIL) for one in of_waits),
+            *(QueryList(one, share, wanted.before) for one in partitions),
+            *(QueryList(one, share, wanted.before, table=tables.MAIL) for one in of_waits),
         )
     )
     read_to = max(page.read_to for page in pages)

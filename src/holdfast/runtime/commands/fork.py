@@ -85,7 +85,7 @@ def _send(
     fork (R12).
     """
     now_ms = yield Clock(is_for_id=True)
-    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
+    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, known.spread.minted)
     yield Put(
         tables.MAIL,
         {

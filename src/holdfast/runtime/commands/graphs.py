@@ -134,7 +134,7 @@ def require_listed(known: Lookup, tenant: str, workflow: str | None, now_ms: int
     A workflow whose executions have other statuses than the requested one is valid: the list is
     empty.
     """
-    page = yield from read_page(tenant, workflow=workflow, limit=1, now_ms=now_ms)
+    page = yield from read_page(tenant, known.spread, workflow=workflow, limit=1, now_ms=now_ms)
     if not page.entries and page.after is None:
         yield from find_workflow(known, tenant, workflow)
 

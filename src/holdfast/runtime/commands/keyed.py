@@ -372,7 +372,7 @@ def running(known: Lookup, slot: KeySlot, chance: bytes) -> Generator[Effect, An
     data = known.types.normalise_input(tenant, rule.workflow, {rule.parameter: slot.key})
     yield from known.programs.store(tenant, rule.definition)
     now_ms = yield Clock()
-    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
+    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, known.spread.minted)
     stowed = yield from inbox.stow(tenant, run, data, START_INPUT_BYTES_MAX)
     names = {"workflow": rule.workflow, "definition": rule.definition.hash}
     wanted = messages.start(tenant, run, **names, t0=now_ms, input=stowed)

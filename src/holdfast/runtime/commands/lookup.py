@@ -33,6 +33,7 @@ from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.storage.json_values import is_unicode
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.storage.warm_logs import WarmLogs
 
 #: The lifetime of a start message in its queue. An execution that has no log after this time will
@@ -53,6 +54,7 @@ _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """The data of the stack that every command uses. `workflows` are the workflows that can be
+    started, by name. `spread`: over how many partitions the stack spreads rows.
     started, by name. `ended_logs`: those of the worker in the same process, if there is one.
     """
 
@@ -63,6 +65,7 @@ class Lookup:
     types: Types
     limits: LimitBook = NO_LIMITS
     graphs: Graphs = field(default_factory=NoGraphs)
+    spread: Spread = field(default_factory=Spread)
     ended_logs: WarmLogs | None = None
 
     def log(self, tenant: str, run: str) -> Log:

@@ -36,6 +36,7 @@ def positions(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonRes
     wanted = list_filter({**request, "status": "RUNNING", "limit": str(_LOADED_MAX)})
     page = yield from read_page(
         tenant,
+        known.spread,
         statuses=wanted.statuses,
         workflow=wanted.workflow,
         before=wanted.before,

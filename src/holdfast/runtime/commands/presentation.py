@@ -45,6 +45,14 @@ BEGINNING: Final[EventPlace] = (-1, 0)
 
 #: AWS's name for the details of these event types, which differs from the event type's own name.
 _DETAILS: Final[Mapping[str, str]] = {"StateEntered": "stateEntered", "StateExited": "stateExited"}
+#: The members with data, and for each the member that describes it. `parameters` has no such member
+#: (AWS API, HistoryEvent).
+DATA_FLAGS: Final[Mapping[str, str | None]] = {
+    "input": "inputDetails",
+    "output": "outputDetails",
+    "assignedVariables": "assignedVariablesDetails",
+    "parameters": None,
+}
 #: Fields of the details that AWS gives as JSON text.
 _TEXTS: Final = frozenset({"input", "output", "parameters"})
 
@@ -291,6 +299,23 @@ def _event(event: Event) -> dict[str, Any]:
 def details_of(event: Event) -> dict[str, Any]:
     """Return AWS's details of the event: data as JSON text, other fields unchanged."""
     return {key: _text(key, value) for key, value in event.details.items()}
+
+
+def shown_details(event: Event, *, has_data: bool) -> dict[str, Any]:
+    """Return the details with the members that say that no data was cut. With `has_data` False the
+    data is left out.
+    """
+    details = {
+        name: member
+        for name, member in details_of(event).items()
+        if has_data or name not in DATA_FLAGS
+    }
+    flags = {
+        flag: {"truncated": False}
+        for name, flag in DATA_FLAGS.items()
+        if flag is not None and name in details
+    }
+    return {**details, **flags}
 
 
 def details_name(event_type: str) -> str:

@@ -28,6 +28,7 @@ from holdfast.runtime.maintenance import doctor, quarantine
 from holdfast.runtime.maintenance.diagnostics import Diagnosed, Repair, Symptom
 from holdfast.runtime.storage.histories import Forwards
 from holdfast.runtime.storage.json_values import json_text
+from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.waiting_list import read_waiting_page, with_present_waits
 from holdfast.sealed import hidden
 
@@ -181,7 +182,7 @@ def executions(
     """
     wanted = among(list_filter(request, lookup.search_attributes()), statuses)
     now_ms = yield Clock()
-    page = yield from _page_of(tenant, wanted, now_ms)
+    page = yield from _page_of(tenant, lookup.spread, wanted, now_ms)
     rows = [presentation.listed(entry, page.attributes.get(entry.run)) for entry in page.entries]
     rows = yield from _with_held(tenant, wanted, rows, page.after or "")
     is_known = wanted.workflow is None or wanted.workflow in lookup.workflows
@@ -192,13 +193,16 @@ def executions(
     return {"executions": rows} if page.after is None else {"executions": rows, "next": page.after}
 
 
-def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, Any, Page]:
+def _page_of(
+    tenant: str, spread: Spread, wanted: ListFilter, now_ms: int
+) -> Generator[Effect, Any, Page]:
     if wanted.attributes:
-        return (yield from read_search_page(tenant, wanted, now_ms))
+        return (yield from read_search_page(tenant, spread, wanted, now_ms))
     if wanted.waits is not None:
         return (
             yield from read_waiting_page(
                 tenant,
+                spread,
                 wanted.waits,
                 workflow=wanted.workflow,
                 before=wanted.before,
@@ -209,6 +213,7 @@ def _page_of(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, 
         )
     page = yield from read_page(
         tenant,
+        spread,
         statuses=wanted.statuses,
         workflow=wanted.workflow,
         before=wanted.before,
@@ -249,7 +254,7 @@ def report(
     identifier = request.get("execution")
     if identifier is None:
         after = request.get("after")
-        told = yield from doctor.report(tenant, after, is_repairing=is_repairing)
+        told = yield from doctor.report(tenant, known.spread, after, is_repairing=is_repairing)
         if after is not None:
             return told
         waiting = yield from pools.unserved(known, tenant)
@@ -258,7 +263,9 @@ def report(
     if run is None:
         raise no_execution(str(identifier))
     name = None if run == identifier else str(identifier).rpartition(":")[2]
-    answer = yield from doctor.report_one(tenant, run, name, is_repairing=is_repairing)
+    answer = yield from doctor.report_one(
+        tenant, known.spread, run, name, is_repairing=is_repairing
+    )
     if not answer["examined"]:
         yield from known.require_log(
             tenant, str(identifier)

@@ -16,7 +16,6 @@ from holdfast.core.waits import opened_by
 from holdfast.errors import GoneTypeError, RequestError
 from holdfast.limits import (
     NAME_CHARACTERS_MAX,
-    QUESTION_SHARDS,
     TOKEN_SECONDS_MAX,
 )
 from holdfast.runtime import questions
@@ -39,6 +38,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.questions import Question, question_from
 from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.spread import QUESTIONS, Spread
 from holdfast.sealed import hidden
 
 _ID: Final = re.compile(r"([^:]+):([0-9]{1,9})\.([0-9]{1,9})")
@@ -52,12 +52,12 @@ _LAST: Final = "~"  # sorts after every character of a hash
 # -- finding ---------------------------------------------------------------------------------------
 
 
-def list_questions(tenant: str, request: Mapping[str, Any]) -> JsonResult:
+def list_questions(tenant: str, spread: Spread, request: Mapping[str, Any]) -> JsonResult:
     """Return open questions, sorted by assignee, the oldest first.
 
     `request`: assignee?, workflow?, limit? (at most 100), after? (the `next` of the page before).
-    With a workflow a page may be short and still have a `next`. Costs four queries, and a read for
-    each delegated question. Raises RequestError HF204, HF209.
+    With a workflow a page may be short and still have a `next`. Costs a query for each partition,
+    four at spread 0, and a read for each delegated question. Raises RequestError HF204, HF209.
     """
     limit = _limit_of(request)
     after = str(request.get("after") or "")
@@ -66,7 +66,7 @@ def list_questions(tenant: str, request: Mapping[str, Any]) -> JsonResult:
     assignee = request.get("assignee")
     first = keys.questions_of(str(assignee)) if assignee else ""
     rows: list[Question] = []
-    for shard in range(QUESTION_SHARDS):
+    for shard in range(QUESTIONS.count(spread.read)):
         found = yield Query(
             tables.MAIL,
             keys.questions(tenant, shard),

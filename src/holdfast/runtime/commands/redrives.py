@@ -75,6 +75,18 @@ def redrives_of(tenant: str, state: Execution) -> Generator[Effect, Any, Redrive
     return Redrives(stored, None, done[-1] if done and state.redrives else None)
 
 
+def as_redriven(state: Execution, redrives: Redrives) -> Execution:
+    """Return the state as it will be when the pending redrive is carried out; unchanged without
+    one.
+
+    AWS docs, RedriveExecution: the status is RUNNING as soon as a redrive is accepted.
+    """
+    if redrives.pending is None:
+        return state
+    running = state._replace(status="RUNNING", stopped_ms=None, error=None, cause=None)
+    return running._replace(redrives=state.redrives + 1)
+
+
 def last_redrive_ms(tenant: str, run: str) -> Generator[Effect, Any, int | None]:
     """Return the time at which the last redrive was accepted. Costs a query."""
     items: Iterable[Item] = yield Query(

@@ -1,7 +1,7 @@
 """Pages of the list by search attributes: value rows, joined with the list (`search_rows.py`).
 
-A page of `customer=C-17` takes four queries, one batch, and up to three queries for each execution
-that it finds:
+At spread 0 a page of `customer=C-17` takes four queries, one batch, and up to three queries for
+each execution that it finds:
 
     4 queries   value rows of the condition that selects the fewest executions
     1 batch     the rows of changed attributes: the present values must meet all conditions
@@ -36,6 +36,7 @@ from holdfast.runtime.listing import (
 from holdfast.runtime.search_rows import WORKFLOW, read_values
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.items import holds
+from holdfast.runtime.storage.spread import Spread, share_of
 from holdfast.runtime.waiting_list import with_present_waits
 
 #: A backwards query from the key of an execution plus this character begins with the execution
@@ -60,9 +61,11 @@ class FoundRow:
         return self.place.partition("#")[2]
 
 
-def read_search_page(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[Effect, Any, Page]:
+def read_search_page(
+    tenant: str, spread: Spread, wanted: ListFilter, now_ms: int
+) -> Generator[Effect, Any, Page]:
     """Return up to `wanted.limit` executions that meet all conditions and the other filters."""
-    rows, after = yield from _rows(tenant, wanted, wanted.attributes[0])
+    rows, after = yield from _rows(tenant, spread, wanted, wanted.attributes[0])
     present = yield from _present(tenant, rows)
     fitting = [
         row
@@ -82,7 +85,7 @@ def read_search_page(tenant: str, wanted: ListFilter, now_ms: int) -> Generator[
 
 
 def _rows(
-    tenant: str, wanted: ListFilter, condition: AttributeCondition
+    tenant: str, spread: Spread, wanted: ListFilter, condition: AttributeCondition
 ) -> Generator[Effect, Any, tuple[list[FoundRow], str | None]]:
     """Return the value rows of one page, and where the next page begins."""
     low, high = condition.bounds()
@@ -90,10 +93,11 @@ def _rows(
         high = f"{low}{wanted.before}"
     elif wanted.after_value is not None:
         high = min(high, wanted.after_value)
+    share = share_of(wanted.limit, spread)
     pages: list[ListPage] = yield Together(
         tuple(
-            QueryList(partition, wanted.limit, high, (), tables.MAIL)
-            for partition in keys.search_partitions(tenant, condition.name)
+            QueryList(partition, share, high, (), tables.MAIL)
+            for partition in keys.search_partitions(tenant, condition.name, spread)
         )
     )
     # A query that has read a key below the value has passed the value, so it has read all of that

@@ -34,6 +34,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.runtime.storage.spread import MACHINE_STARTS
 from holdfast.sealed import hidden
 
 
@@ -98,7 +99,7 @@ def of_workflow(
     data = normalised_input(known, tenant, found, request.get("input"))
     now_ms = yield Clock()
     yield from known.programs.store(tenant, definition)
-    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret)
+    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, known.spread.minted)
     priority = priority_of(request)
     wanted = Start(run, workflow, name, now_ms, definition.hash, None, {}, priority=priority)
     return wanted, data
@@ -140,7 +141,7 @@ def accept(
             return Accepted(replace(start, run=run))
     if has_row:
         start = yield from put_start(tenant, start)
-        stored_input = keys.starts(tenant, start.workflow, keys.start_shard(start.run))
+        stored_input = keys.starts(tenant, start.workflow, MACHINE_STARTS.of(start.run))
     body = message_of(tenant, start)
     yield from pending_starts.guard(body, stored_input)
     # The start of a child goes to the queue of running work, because its parent waits for it. So it

@@ -27,6 +27,7 @@ from holdfast.runtime.effects import Clock, Effect, Get, Item, PutIfAbsent, Quer
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.runtime.storage.json_values import json_text
+from holdfast.runtime.storage.spread import MACHINE_STARTS
 
 #: A list reads only the rows of starts that are younger than this. A worker has 15 minutes for a
 #: message, so an older execution has an entry in the list index. An older start whose message still
@@ -73,7 +74,7 @@ def put_start(tenant: str, start: Start) -> Generator[Effect, Any, Start]:
 def find_start(
     tenant: str, workflow: str, run: str, execution_arn: str
 ) -> Generator[Effect, Any, Start | None]:
-    partition = keys.starts(tenant, workflow, keys.start_shard(run))
+    partition = keys.starts(tenant, workflow, MACHINE_STARTS.of(run))
     if "." in run:
         item = yield from _find_child(partition, run)
     else:
@@ -97,7 +98,7 @@ def _find_child(partition: str, run: str) -> Generator[Effect, Any, Item | None]
 
 def _item(tenant: str, start: Start) -> Item:
     item: dict[str, str | int | bytes] = {
-        "pk": keys.starts(tenant, start.workflow, keys.start_shard(start.run)),
+        "pk": keys.starts(tenant, start.workflow, MACHINE_STARTS.of(start.run)),
         "sk": keys.list_sort(start.started_ms, start.run),
         FORMAT_FIELD: FORMAT,
         "dh": start.definition,

@@ -14,11 +14,11 @@ import hmac
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from holdfast.core.commands import OpenQuestion
 from holdfast.errors import RequestError, ServiceFault
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import TOKEN_SECONDS_MAX
 
 FORMAT: Final = "1"

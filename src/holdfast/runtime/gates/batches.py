@@ -25,12 +25,12 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.core.commands import JoinQueue
 from holdfast.core.state import Attempt, Execution
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     CLAIM_SECONDS_DEFAULT,
     EVENT_RETENTION_SECONDS,

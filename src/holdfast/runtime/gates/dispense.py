@@ -35,11 +35,11 @@ Example: rate 20/s, burst 1, 100 rows.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.commands import JoinQueue
 from holdfast.core.run_ids import TIME_CHARACTERS, digits
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     CLAIM_GRACE_MS,
     CLAIM_SECONDS_DEFAULT,

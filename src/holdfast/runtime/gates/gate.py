@@ -37,9 +37,9 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     CLOCK_ERROR_MS,
     GATE_FACTOR_MIN,

@@ -25,7 +25,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from holdfast import resources
@@ -33,6 +33,7 @@ from holdfast.asl.program import Json
 from holdfast.core.arguments import argument_text
 from holdfast.core.facts import Granted, Refused
 from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution, Queued
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     CLAIM_GRACE_MS,
     CLAIM_SECONDS_DEFAULT,

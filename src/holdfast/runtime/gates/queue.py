@@ -15,10 +15,10 @@ because a row contains its text but not its turn.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core.commands import JoinQueue
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import RECORD_RETENTION_SECONDS
 from holdfast.runtime.effects import Effect, Item, Query
 from holdfast.runtime.gates.rules import LimitRule

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.core.arguments import argument_text
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import GATE_HOLDERS_MAX, GATE_STARTS_PER_SECOND_MAX, RESUME_PER_SECOND
 from holdfast.runtime.gates.scopes import is_scope
 from holdfast.runtime.storage import keys

@@ -22,13 +22,13 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from holdfast.asl.resources import BULK_WORKFLOW, CONTAINER
 from holdfast.core.arguments import argument_text
 from holdfast.core.state import Attempt
 from holdfast.errors import HoldfastBug
+from holdfast.lazy_dataclass import dataclass
 
 ScopeKind: TypeAlias = Literal["task", "workflow", "all"]
 #: The prefix of the name of the gate at which paused work waits. No limit has a name with this

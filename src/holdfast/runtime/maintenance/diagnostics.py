@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, assert_never
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import (
+    BoundsRequested,
     MigrateRequested,
     PauseRequested,
     PriorityRequested,
@@ -51,6 +52,7 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import ITEMS, Formats, require_format
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE, Spread
 
 Findings: TypeAlias = Generator[Effect, Any, "list[Diagnosed]"]
 
@@ -106,11 +108,12 @@ class Diagnosed:
 
 @dataclass(slots=True)
 class Examination:
-    """What one run of the doctor knows: tenant, time, watched executions, quarantined
+    """What one run of the doctor knows: tenant, spread, time, watched executions, quarantined
     executions.
     """
 
     tenant: str
+    spread: Spread
     now_ms: int
     held: Mapping[str, Quarantined]
     watched: dict[int, frozenset[str]] = field(default_factory=dict)
@@ -235,6 +238,7 @@ def _of_control(log: Log) -> Findings:
                 PauseRequested()
                 | ResumeRequested()
                 | PriorityRequested()
+                | BoundsRequested()
                 | SkipRequested()
                 | MigrateRequested()
             ):
@@ -391,7 +395,7 @@ def _of_watch(place: Examination, log: Log) -> Findings:
         # SQS still has the start message of this execution and delivers it again after a crash, so
         # no watchdog row is needed.
         return []
-    watched = yield from watched_in(place, keys.due_shard(log.run))
+    watched = yield from watched_in(place, DUE.of(log.run))
     if keys.execution(place.tenant, log.run) in watched:
         return []
     # The watchdog rows were read before this log, and the execution may have been opened in

@@ -21,10 +21,10 @@ from holdfast.core.decision import iso_time
 from holdfast.core.run_ids import child_run, parent_run
 from holdfast.core.state import ChildExecutions
 from holdfast.errors import HoldfastError, RequestError, is_passing
-from holdfast.limits import DOCTOR_EXAMINED_MAX, DUE_SHARDS, WATCH_GRID_SECONDS
+from holdfast.limits import DOCTOR_EXAMINED_MAX, WATCH_GRID_SECONDS
 from holdfast.runtime import messages, watchdog
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Message, Put, QueryList, Send
-from holdfast.runtime.listing import OPEN, SHARDS, partitions_of
+from holdfast.runtime.listing import partitions_of
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.maintenance.diagnostics import (
     Diagnosed,
@@ -42,16 +42,16 @@ from holdfast.runtime.maintenance.diagnostics import (
 from holdfast.runtime.maintenance.quarantine import Quarantined
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE, LIST_OPEN, Spread
 
 #: A page of findings, and the fields of the answer: `examined`, the number of executions, and
 #: `next`, the place where the next page begins.
 Page: TypeAlias = Generator[Effect, Any, tuple[list["Diagnosed"], dict[str, Any]]]
 
-_SHARDS: Final = SHARDS[OPEN]
 #: The form of `next` while the list is read: the shard, and the key in it that was read last.
-_AFTER: Final = re.compile(rf"([0-{_SHARDS - 1}])#([0-9]{{15}}#[0-9A-Za-z.]{{1,900}})?")
+_AFTER: Final = re.compile(r"([0-9]{1,3})#([0-9]{15}#[0-9A-Za-z.]{1,900})?")
 #: The form of `next` while the watchdog rows are read: the shard, and the last execution examined.
-_AFTER_WATCHED: Final = re.compile(rf"w([0-{_SHARDS - 1}])#([0-9A-Za-z.]{{1,900}})?")
+_AFTER_WATCHED: Final = re.compile(r"w([0-9]{1,3})#([0-9A-Za-z.]{1,900})?")
 #: Reading this many rows takes about as long as the examination of one execution.
 _ROWS_PER_LOG: Final = 50
 _WHOLE_LIST: Final = 1_000_000
@@ -60,14 +60,14 @@ _WHOLE_LIST: Final = 1_000_000
 # -- entry points ----------------------------------------------------------------------------------
 
 
-def report(tenant: str, after: Any, *, is_repairing: bool) -> JsonResult:
+def report(tenant: str, spread: Spread, after: Any, *, is_repairing: bool) -> JsonResult:
     """Return `findings`, `examined` (the number of executions examined), and `next` when there are
     more.
 
     `after` is the field `next` of the previous page, None for the first page. Raises RequestError
     HF209 for an invalid one.
     """
-    place = yield from _place(tenant)
+    place = yield from _place(tenant, spread)
     found = [] if after is not None else (yield from _of_quarantine(place))
     more, answer = yield from _page(place, after)
     if is_repairing and after is None:
@@ -75,11 +75,13 @@ def report(tenant: str, after: Any, *, is_repairing: bool) -> JsonResult:
     return (yield from _told(place, [*found, *more], answer, is_repairing=is_repairing))
 
 
-def report_one(tenant: str, run: str, name: str | None, *, is_repairing: bool) -> JsonResult:
+def report_one(
+    tenant: str, spread: Spread, run: str, name: str | None, *, is_repairing: bool
+) -> JsonResult:
     """Return the same as `report`, for one execution, running or ended. `examined` is 0 when it has
     no log.
     """
-    place = yield from _place(tenant)
+    place = yield from _place(tenant, spread)
     if run in place.held:
         found = [(yield from _of_held(place, place.held[run]))]
         return (yield from _told(place, found, {"examined": 1}, is_repairing=is_repairing))
@@ -91,10 +93,10 @@ def report_one(tenant: str, run: str, name: str | None, *, is_repairing: bool) -
     return (yield from _told(place, late(place, found), answer, is_repairing=is_repairing))
 
 
-def _place(tenant: str) -> Generator[Effect, Any, Examination]:
+def _place(tenant: str, spread: Spread) -> Generator[Effect, Any, Examination]:
     now_ms = yield Clock()
     resting = yield from quarantine.to_repair(tenant)
-    return Examination(tenant, now_ms, {held.run: held for held in resting})
+    return Examination(tenant, spread, now_ms, {held.run: held for held in resting})
 
 
 def _told(
@@ -127,7 +129,7 @@ def shown(finding: Diagnosed) -> dict[str, Any]:
 def _page(place: Examination, after: Any) -> Page:
     watched = _AFTER_WATCHED.fullmatch(after) if isinstance(after, str) else None
     if watched is not None:
-        position = int(watched[1]), watched[2] or ""
+        position = _shard(place, watched), watched[2] or ""
         return (yield from _of_watched(place, position, DOCTOR_EXAMINED_MAX))
     found, answer, left = yield from _of_lists(place, after)
     if "next" in answer:
@@ -142,8 +144,8 @@ def _of_lists(
     """Examine the executions of the list, shard by shard, so that the watchdog rows of a shard are
     read once for many executions. The third result says how many more this page may examine.
     """
-    partitions = partitions_of(place.tenant, ["RUNNING"])
-    shard, before = _position(after)
+    partitions = partitions_of(place.tenant, place.spread, ["RUNNING"])
+    shard, before = _position(place, after)
     found: list[Diagnosed] = []
     examined, left = 0, DOCTOR_EXAMINED_MAX
     while shard < len(partitions) and left > 0:
@@ -159,7 +161,7 @@ def _of_lists(
     return found, {"examined": examined, "next": f"{shard}#"}, 0
 
 
-def _position(after: Any) -> tuple[int, str | None]:
+def _position(place: Examination, after: Any) -> tuple[int, str | None]:
     """Return the shard of the list in which the next page begins, and the key after which it
     begins.
     """
@@ -167,8 +169,19 @@ def _position(after: Any) -> tuple[int, str | None]:
         return 0, None
     matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
     if matched is None:
-        raise RequestError("HF209", "`after` is not what a page gave as `next`")
-    return int(matched[1]), matched[2] or None
+        raise _no_page()
+    return _shard(place, matched), matched[2] or None
+
+
+def _shard(place: Examination, matched: re.Match[str]) -> int:
+    shard = int(matched[1])
+    if shard >= LIST_OPEN.count(place.spread.read):
+        raise _no_page()
+    return shard
+
+
+def _no_page() -> RequestError:
+    return RequestError("HF209", "`after` is not what a page gave as `next`")
 
 
 def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Page:
@@ -178,7 +191,8 @@ def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Pag
     shard, after = position
     found: list[Diagnosed] = []
     examined = 0
-    while shard < _SHARDS and left > 0:
+    shards = LIST_OPEN.count(place.spread.read)
+    while shard < shards and left > 0:
         runs, cost = yield from _unlisted(place, shard)
         runs = [run for run in runs if run > after]
         for run in (yield from _without_lanes(place, runs[:left])):
@@ -188,7 +202,7 @@ def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Pag
         if len(runs) > left:
             return found, {"examined": examined, "next": f"w{shard}#{runs[left - 1]}"}
         shard, after, left = shard + 1, "", left - len(runs) - cost
-    more = {} if shard == _SHARDS else {"next": f"w{shard}#"}
+    more = {} if shard == shards else {"next": f"w{shard}#"}
     return found, {"examined": examined, **more}
 
 
@@ -197,16 +211,28 @@ def _unlisted(place: Examination, shard: int) -> Generator[Effect, Any, tuple[li
     cost of finding them, as a number of executions.
     """
     watched: set[str] = set()
-    # The list and the watchdog rows choose their shards by the same hash. So the watchdog rows of
-    # the executions in one list shard are in these partitions only.
-    for due_shard in range(shard, DUE_SHARDS, _SHARDS):
+    for due_shard in _due_shards(shard, place.spread.read):
         watched |= yield from watched_in(place, due_shard)
     own = keys.execution(place.tenant, "")
     runs = {key.removeprefix(own) for key in watched if key.startswith(own)}
+    # With several spreads such a partition has executions of several shards of the list.
+    runs = {run for run in runs if LIST_OPEN.of(run) == shard}
     listed: set[str] = set()
-    page = yield QueryList(partitions_of(place.tenant, ["RUNNING"])[shard], _WHOLE_LIST)
+    partition = partitions_of(place.tenant, place.spread, ["RUNNING"])[shard]
+    page = yield QueryList(partition, _WHOLE_LIST)
     listed |= {_run_of(row) for row in page.items}
     return sorted(runs - listed), 1 + (len(watched) + len(listed)) // _ROWS_PER_LOG
+
+
+def _due_shards(shard: int, spread: int) -> list[int]:
+    """Return the partitions with the watchdog rows of the executions in one shard of the list. The
+    list and the watchdog rows choose their shards by the same hash, at each spread.
+    """
+    found: set[int] = set()
+    for one in range(spread + 1):
+        step = LIST_OPEN.count(one)
+        found |= set(range(shard, DUE.count(one), step)) if shard < step else set()
+    return sorted(found)
 
 
 def _without_lanes(place: Examination, runs: list[str]) -> Generator[Effect, Any, list[str]]:

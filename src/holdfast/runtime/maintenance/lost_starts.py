@@ -15,6 +15,9 @@ The sweeper reads the rows in pages. After each page it stores the key up to whi
 sweeper crashes within a page, or two sweepers overlap, that page is processed again. A sweeper that
 was suspended may store an older key, and the next one reads those rows again.
 
+With more shards than at spread 0 the sweeper sends a message for each shard, and workers process
+the shards in parallel: one process could not check the starts of a minute in a minute.
+
 Every row ends: the sweeper ignores a row that is as old as `START_RESENT_SECONDS_MAX`. A row whose
 processing fails keeps its TTL, so it is tried for at most two weeks.
 """
@@ -22,7 +25,7 @@ processing fails keeps its TTL, so it is tried for at most two weeks.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from holdfast import resources
@@ -33,6 +36,8 @@ from holdfast.limits import (
     STARTS_SWEEP_MS,
     STARTS_SWEEP_PAGE,
     STARTS_SWEEP_ROWS_MAX,
+    STARTS_WORKER_MS,
+    SWEEP_SECONDS,
     WATCH_LOOK_SECONDS_MIN,
 )
 from holdfast.runtime import messages, pending_starts, watchdog
@@ -60,10 +65,11 @@ _HOUR_MS = WATCH_LOOK_SECONDS_MIN * 1_000
 
 
 def sweep(
-    shard: int, owner: str, formats: Formats = FORMATS
+    shard: int, owner: str, formats: Formats = FORMATS, longest_ms: int = STARTS_SWEEP_MS
 ) -> Generator[Effect, Any, list[HoldfastError]]:
     """Process the due rows. Return the errors of rows whose processing failed. Such a row is tried
-    again: after a passing error in a minute, after another error in an hour.
+    again: after a passing error in a minute, after another error in an hour. Rows that are left
+    after `longest_ms` wait for the next sweep.
     """
     require_writable(formats)
     refused: list[HoldfastError] = []
@@ -83,9 +89,30 @@ def sweep(
         if done:
             read_to = str(rows[done - 1]["sk"])
             yield from _store_place(shard, read_to)
-        if done < STARTS_SWEEP_PAGE or (yield Clock()) - now_ms > STARTS_SWEEP_MS:
+        if done < STARTS_SWEEP_PAGE or (yield Clock()) - now_ms > longest_ms:
             break
     return refused
+
+
+def hand_out(shards: int) -> NoResult:
+    """Send a message for each shard, so that workers process the shards in parallel. If such a
+    message is lost, nothing is lost: the next sweep begins at the same row.
+    """
+    now_ms = yield Clock()
+    yield Send(tuple(Message(messages.sweep_starts(shard, now_ms)) for shard in range(shards)))
+
+
+def sweep_shard(
+    body: Mapping[str, Any], owner: str, formats: Formats = FORMATS
+) -> Generator[Effect, Any, list[HoldfastError]]:
+    """Process a shard for the sweeper. Return the errors, as `sweep` does.
+
+    A message that arrives after the next sweep is dropped, because that sweep has sent another.
+    """
+    now_ms = yield Clock()
+    if now_ms - int(body["at"]) >= SWEEP_SECONDS * 1_000:
+        return []
+    return (yield from sweep(int(body["shard"]), owner, formats, STARTS_WORKER_MS))
 
 
 def _page(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast import resources
@@ -25,6 +25,7 @@ from holdfast.core.advance import is_redriven_by
 from holdfast.core.decision import iso_time
 from holdfast.core.facts import RedriveRequested
 from holdfast.errors import HoldfastError, is_passing
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import DEAD_LETTER_ROUNDS_MAX, NAME_RETENTION_SECONDS, RECORD_RETENTION_SECONDS
 from holdfast.runtime import inbox, messages, watchdog
 from holdfast.runtime.effects import (

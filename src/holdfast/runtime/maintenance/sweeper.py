@@ -5,7 +5,8 @@ between its commit and its send. Without a message an execution would never cont
 runs once a minute and finds these executions. It decides nothing: it sends `recover` or a timer's
 wake, and a worker decides from the log.
 
-It does not scan executions. It reads the rows that are due, in 16 shards of one table:
+It does not scan executions. It reads the rows that are due, in the shards of one table, 16 at
+spread 0:
 
     timer row     <due time>#tenant#run#t#entry    a wait longer than 15 minutes
     watchdog row  <check time>#tenant#run          one for each execution that waits
@@ -19,7 +20,7 @@ It does not scan executions. It reads the rows that are due, in 16 shards of one
 
 **Many rows.** The sweeper processes the first page of a shard itself, and sends a message for each
 further page. Workers process those pages in parallel, so the rows of a minute do not wait for one
-process.
+process. With more shards it hands out the first page, too.
 
 **Cost.** An execution that waits for a month has one row, which is read when its check time comes.
 The intervals between checks grow from an hour to a week the longer the execution waits.
@@ -49,6 +50,7 @@ from holdfast.limits import (
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     SWEEP_AHEAD_SECONDS,
+    SWEEP_HANDED_SECONDS,
     SWEEP_PAGES_MAX,
     SWEEP_ROWS_MAX,
     SWEEP_SECONDS,
@@ -85,6 +87,7 @@ from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.formats import FORMATS, Formats, require_format
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.spread import DUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +106,34 @@ class _Logs:
 
 
 def sweep(
-    shard: int, owner: str, formats: Formats = FORMATS, *, archives: bool = False
+    shard: int,
+    owner: str,
+    formats: Formats = FORMATS,
+    *,
+    archives: bool = False,
+    spread: int = 0,
 ) -> Generator[Effect, Any, list[HoldfastError]]:
     """Process the due rows of this shard. Return the errors of rows whose processing failed. The
-    next sweep reads those rows again. `archives`: the stack archives ended executions.
+    next sweep reads those rows again. `archives`: the stack archives ended executions. `spread`:
+    how many shards the sweeper processes.
     """
     require_writable(formats)
     logs = _Logs(owner, formats, archives)
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
-    rows = yield Query(tables.MAIL, keys.due_partition(shard), until=until, limit=SWEEP_ROWS_MAX)
+    # With more shards than at spread 0 one process could not work off a page of each in a minute.
+    # So it processes short pages only, and hands out all rows of a shard that has more.
+    own_max = SWEEP_ROWS_MAX * DUE.least // DUE.count(spread)
+    rows = yield Query(tables.MAIL, keys.due_partition(shard), until=until, limit=own_max)
     looks = [look_ms for look_ms in map(_look_ms, rows) if look_ms is not None]
     oldest_ms = min(looks, default=now_ms)
     yield Measure(resources.METRIC_SWEEP_LAG, max(0, now_ms - oldest_ms) / 1_000, "Seconds")
-    if len(rows) == SWEEP_ROWS_MAX:
-        yield from _hand_out(shard, str(rows[-1]["sk"]), until, now_ms)
+    if len(rows) == own_max:
+        if own_max < SWEEP_ROWS_MAX:
+            rows = []
+        last = str(rows[-1]["sk"]) if rows else keys.BEFORE_DUE_ROWS
+        yield from _hand_out(shard, last, until, now_ms)
     for row in rows:
         refused += yield from _row(row, logs, now_ms)
     return refused
@@ -129,17 +144,24 @@ def _hand_out(shard: int, after: str, until: str, now_ms: int) -> NoResult:
     parallel.
 
     If such a message is lost or late, nothing is lost: the next sweep reads the rows that still
-    exist.
+    exist. The messages are delayed by some seconds each, because the workers of one shard write to
+    one partition: all pages at once would take more than the partition's 1,000 units a second.
     """
+    pages: list[dict[str, Any]] = []
     for _ in range(SWEEP_PAGES_MAX):
         rows = yield Query(
             tables.MAIL, keys.due_partition(shard), after=after, until=until, limit=SWEEP_ROWS_MAX
         )
         if not rows:
-            return
+            break
         last = str(rows[-1]["sk"])
-        yield Send((Message(messages.sweep(shard, after, last, now_ms)),))
+        pages.append(messages.sweep(shard, after, last, now_ms))
         after = last
+    if pages:
+        apart_seconds = SWEEP_HANDED_SECONDS / len(pages)
+        yield Send(
+            tuple(Message(page, int(number * apart_seconds)) for number, page in enumerate(pages))
+        )
 
 
 def sweep_page(

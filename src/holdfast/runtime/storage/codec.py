@@ -21,12 +21,12 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from json.encoder import encode_basestring
-from operator import is_
 from typing import Any, Final
 
 from holdfast import resources
+from holdfast.asl.jsonata.growing import ITEMS_MIN
 from holdfast.asl.program import Json
 from holdfast.core.apply.apply import fold
 from holdfast.core.events import OWN_EVENTS, Event
@@ -34,6 +34,7 @@ from holdfast.core.state import Execution
 from holdfast.core.state_json import UnknownState, from_json, to_json
 from holdfast.cost import item_bytes, write_units
 from holdfast.errors import HoldfastBug, SnapshotError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     LIST_PREFIX_ITEMS_MIN,
     RECORD_BYTES_MAX,
@@ -52,71 +53,34 @@ from holdfast.runtime.storage.formats import (
     inflate,
     require_format,
 )
+from holdfast.runtime.storage.value_book import REFERENCE, Place, ValueBook, reference
 from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
-
-@dataclass(slots=True)
-class ValueBook:
-    """The values that the log already contains, with their numbers.
-
-    `written` maps the text of a value to its reference. `known` maps an object's identity to that
-    reference; it also keeps the object alive, because Python would otherwise reuse the identity for
-    another object. `lists` has the newest lists by the identity of their first item.
-    """
-
-    written: dict[str, str] = field(default_factory=dict)
-    known: dict[int, tuple[Any, str]] = field(default_factory=dict)
-    values: dict[tuple[int, int], Json] = field(default_factory=dict)
-    lists: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-
-    def learn(self, sequence: int, number: int, value: Json, text: str) -> None:
-        reference = _reference(sequence, number)
-        self.written[text] = reference
-        self.values[sequence, number] = value
-        if isinstance(value, dict | list):
-            self.known[id(value)] = (value, reference)
-        if isinstance(value, list) and len(value) >= LIST_PREFIX_ITEMS_MIN:
-            older = self.lists.get(id(value[0]), ())
-            self.lists[id(value[0])] = ((sequence, number), *older[: _LISTS_BY_FIRST_ITEM - 1])
-
-    def beginning_of(self, value: list[Json]) -> tuple[int, int] | None:
-        """Return the place of a stored list that this list continues: each item of the stored list
-        is the same object as the item at that position.
-        """
-        for place in self.lists.get(id(value[0]), ()):
-            known = self.values[place]
-            assert isinstance(known, list)
-            # Compare the lengths first. `map` ends with the shorter list, so it would take a
-            # shortened list for a continuation.
-            if (
-                len(known) < len(value)
-                and known[-1] is value[len(known) - 1]
-                and all(map(is_, known, value))
-            ):
-                return place
-        return None
-
-
-#: A new list is compared with at most this many stored lists that begin with the same object.
-_LISTS_BY_FIRST_ITEM: Final = 4
-
-
-def _reference(sequence: int, number: int) -> str:
-    return f'{{"@":[{sequence},{number}]}}'
+#: Only shorter texts of items are kept for the next snapshot.
+_ITEM_CHARACTERS_MAX: Final = 1_024
 
 
 class Packer:
     """Writes the values of one record: a new value becomes a line, a known value becomes a
-    reference.
+    reference. `older` is the book with the texts of the snapshot before this one; None: this is no
+    snapshot.
     """
 
-    def __init__(self, book: ValueBook, header: Header, first_number: int = 0) -> None:
+    def __init__(
+        self,
+        book: ValueBook,
+        header: Header,
+        first_number: int = 0,
+        older: ValueBook | None = None,
+    ) -> None:
         self._book = book
+        self._older = older
         self._sequence = header.sequence
         self._format = header.format
         self._first = first_number
         self.lines: list[str] = []
         self.blobs: list[bytes] = []
+        self.new_blob_bytes = 0
         self.needs_format = header.format
 
     def pack(self, value: Json) -> str:
@@ -140,24 +104,48 @@ class Packer:
                 self.needs_format = LIST_PREFIX_FORMAT
         return self._interned(value, self._container(value))
 
-    def _continued(self, value: list[Json], place: tuple[int, int]) -> str:
+    def _continued(self, value: list[Json], place: Place) -> str:
         """Write only the items that the list has beyond the stored one. The line gets a number even
         when it is short, because the next list may continue this one.
         """
-        known = self._book.values[place]
-        assert isinstance(known, list)
+        known = self._book.list_at(place)
         items = ",".join([self.pack(item) for item in value[len(known) :]])
-        text = f'{{"@":[{place[0]},{place[1]},[{items}]]}}'
+        text = f"{REFERENCE}{place[0]},{place[1]},[{items}]]}}"
         return self._numbered(value, text)
 
     def _container(self, value: dict[str, Any] | list[Any]) -> str:
         if isinstance(value, list):
+            if self._older is not None and len(value) >= ITEMS_MIN:
+                return "[" + ",".join(self._long_list(value, self._older.items)) + "]"
             return "[" + ",".join([self.pack(item) for item in value]) + "]"
         if len(value) == 1:
             ((key, item),) = value.items()
             if key and not key.strip("@"):
                 return f'{{"{key}@":{self.pack(item)}}}'
         return self.pack_fields(value)
+
+    def _long_list(self, value: list[Json], older: Mapping[int, tuple[Json, str]]) -> Iterator[str]:
+        """Yield the packed items of a long list in a snapshot. The text of an object is written
+        once, and not again for each snapshot that contains it.
+        """
+        kept = self._book.items
+        for item in value:
+            found = older.get(id(item))
+            if found is None:
+                yield self._new_item(item)
+                continue
+            kept[id(item)] = found
+            text = found[1]
+            yield text if len(text) <= VALUE_INTERN_BYTES_MIN else self._numbered(item, text)
+
+    def _new_item(self, value: Json) -> str:
+        if not isinstance(value, dict) or id(value) in self._book.known:
+            return self.pack(value)
+        text = self._container(value)
+        # A reference has another number in the next snapshot.
+        if len(text) <= _ITEM_CHARACTERS_MAX and REFERENCE not in text:
+            self._book.items[id(value)] = (value, text)
+        return self._interned(value, text)
 
     def pack_fields(self, fields: Mapping[str, Any]) -> str:
         """Return the text of an object whose values are packed. The object itself gets no
@@ -177,7 +165,7 @@ class Packer:
             number = self._first + len(self.lines)
             self.lines.append(self._line(text))
             self._book.learn(self._sequence, number, value, text)
-            return _reference(self._sequence, number)
+            return reference(self._sequence, number)
         if isinstance(value, dict | list):
             self._book.known[id(value)] = (value, known)
         return known
@@ -189,6 +177,8 @@ class Packer:
         if len(compressed) <= VALUE_INLINE_BYTES_MAX:
             return text
         self.blobs.append(compressed)
+        if self._older is None or text not in self._older.written:
+            self.new_blob_bytes += len(compressed)
         return f"s3:{_digest(compressed)}"
 
 
@@ -224,7 +214,8 @@ class Encoded:
     """One encoded record, and the blobs to store before it.
 
     `book` is valid only when the record is stored. `size` is in bytes, as DynamoDB counts.
-    `needs_format` is the format in which the record would be shorter.
+    `needs_format` is the format in which the record would be shorter. `snapshot_bytes` is what the
+    snapshot stores anew: itself, and its values that are blobs and were none before.
     """
 
     item: Item
@@ -232,6 +223,7 @@ class Encoded:
     book: ValueBook
     size: int
     needs_format: int
+    snapshot_bytes: int = 0
 
 
 def encode_record(header: Header, events: Sequence[Event], status: str, book: ValueBook) -> Encoded:
@@ -264,9 +256,9 @@ def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded
     numbers after those of the record.
     """
     sequence = header.sequence
-    first = 1 + max((number for at, number in encoded.book.values if at == sequence), default=-1)
+    first = 1 + max((number for at, number in encoded.book.places() if at == sequence), default=-1)
     book = ValueBook()
-    packer = Packer(book, header, first)
+    packer = Packer(book, header, first, encoded.book)
     last = packer.pack(to_json(state))
     data = compress("\n".join([*packer.lines, last]), header.format)
     blobs = {**encoded.blobs, **_blobs(header, packer.blobs)}
@@ -277,16 +269,8 @@ def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded
     else:
         fields["ss"] = data
     item, size = _fitting({**fields, **_blob_names(blobs)}, header, blobs)
-    return Encoded(item, blobs, book, size, header.format)
-
-
-def snapshot_bytes(encoded: Encoded) -> int:
-    snapshot = encoded.item.get("ss")
-    if isinstance(snapshot, bytes):
-        return len(snapshot)
-    return len(
-        next(data for key, data in encoded.blobs.items() if key.endswith(str(encoded.item["sb"])))
-    )
+    anew = len(data) + packer.new_blob_bytes
+    return Encoded(item, blobs, book, size, header.format, anew)
 
 
 def _event_text(event: Event, at_ms: int, packer: Packer) -> str:
@@ -516,11 +500,12 @@ class Reader:
             return found
         if key == "@":
             known = value[0], value[1]
-            if known not in self.book.values:
-                raise _OlderValueError(known)
-            if len(value) == 2:
-                return self.book.values[known]
-            return [*self.book.values[known], *value[2]]  # type: ignore[misc]
+            try:
+                if len(value) == 2:
+                    return self.book.at(known)
+                return [*self.book.list_at(known), *value[2]]
+            except KeyError:
+                raise _OlderValueError(known) from None
         return {key[:-1]: value}
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from holdfast.asl.parsing.parse import definition_hash, read_program
 from holdfast.asl.program import Json, Program
 from holdfast.errors import HoldfastBug
+from holdfast.lazy_dataclass import dataclass
 from holdfast.runtime.effects import Effect, Get, Put, PutIfAbsent
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading

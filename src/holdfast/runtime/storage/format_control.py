@@ -1,24 +1,40 @@
-"""`~ctl`: the item with the setting that an operator makes for all code of a stack: the format to
-write.
+"""`~ctl`: the item with the settings for all code of a stack: the format to write, and the spread.
 
 A new format is introduced in two steps. First, code is deployed that reads the new format but
 writes the old one. When no older code runs, an operator requests the new format; from then on only
 code that reads it may run. The number never falls, because stored records are not converted back.
+
+The sweeper stores the spread that its deployment sets (`spread.py` says what that is). A new one
+counts for new ids after `SPREAD_MINTED_MS`, and for readers at once. The greatest one is kept for
+readers. So the functions of a deployment may be updated in any order, and a deployment may be
+rolled back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from holdfast.errors import RequestError
-from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, PutIfAbsent, Query, Replace
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Item,
+    JsonResult,
+    NoResult,
+    PutIfAbsent,
+    Query,
+    Replace,
+)
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats, require_format
+from holdfast.runtime.storage.spread import Spread
 
 LOOK_SECONDS: Final = 60
+#: New ids get a new spread after this time. By then every process has read the item again.
+SPREAD_MINTED_MS: Final = 2 * LOOK_SECONDS * 1_000
 
 
 @dataclass
@@ -28,18 +44,32 @@ class Control:
     """
 
     formats: Formats = FORMATS
+    spread: Spread = field(default_factory=Spread)
     until_ms: int = 0
 
     def look(self, now_ms: int) -> Generator[Effect, Any, Formats]:
-        """Return the formats to read and to write. Costs one read a minute.
+        """Return the formats to read and to write, and update the spread. Costs one read a minute.
 
-        An outdated value does no harm: no log is ever written in an older format than it has.
+        An outdated format does no harm: no log is ever written in an older format than it has.
         """
         if now_ms >= self.until_ms:
-            asked = _asked((yield from _read()), self.formats)
-            self.formats = self.formats.asking(asked)
-            self.until_ms = now_ms + LOOK_SECONDS * 1_000
+            self._take((yield from _read()), now_ms)
         return self.formats
+
+    def grow(self, wanted: int) -> NoResult:
+        """Store the spread that the deployment of this process sets, if another one is stored."""
+        while True:
+            item, now_ms = (yield from _read()), (yield Clock())
+            if _spreads(item).wanted == wanted:
+                self._take(item, now_ms)
+                return
+            yield from _put(_with_spread(item, wanted, now_ms), item, self.formats)
+
+    def _take(self, item: Item | None, now_ms: int) -> None:
+        self.formats = self.formats.asking(_asked(item, self.formats))
+        self.spread.minted = _minted(item, now_ms)
+        self.spread.read = _spreads(item).most
+        self.until_ms = now_ms + LOOK_SECONDS * 1_000
 
 
 def require_writable(formats: Formats) -> None:
@@ -76,7 +106,7 @@ def ask(request: Mapping[str, Any], formats: Formats) -> JsonResult:
             )
         if item is not None and wanted == asked:
             return _shown(wanted, formats)
-        if (yield from _put(wanted, item)):
+        if (yield from _put({"format": wanted}, item, formats)):
             return _shown(wanted, formats)
 
 
@@ -99,14 +129,51 @@ def _asked(item: Item | None, formats: Formats) -> int:
         return int(item["format"])
 
 
-def _put(wanted: int, seen: Item | None) -> Generator[Effect, Any, bool]:
-    """Store the item. Return False if another host has stored its value first."""
+class _Spreads(NamedTuple):
+    """The spread that is set, the one that new ids had before, the time of the change, and the
+    greatest spread that was ever set.
+    """
+
+    wanted: int
+    before: int
+    since_ms: int
+    most: int
+
+
+def _spreads(item: Item | None) -> _Spreads:
+    found = {} if item is None else item
+    names = ("spread", "spread_before", "spread_at", "spread_most")
+    with reading("~ctl"):
+        return _Spreads(*(int(found.get(name, 0)) for name in names))
+
+
+def _minted(item: Item | None, now_ms: int) -> int:
+    """Return the spread that new ids get at this time."""
+    found = _spreads(item)
+    return found.wanted if now_ms - found.since_ms >= SPREAD_MINTED_MS else found.before
+
+
+def _with_spread(item: Item | None, wanted: int, now_ms: int) -> dict[str, int]:
+    """Return the fields of the item after the change to another spread."""
+    return {
+        "spread": wanted,
+        "spread_before": _minted(item, now_ms),
+        "spread_at": now_ms,
+        "spread_most": max(_spreads(item).most, wanted),
+    }
+
+
+def _put(
+    changes: Mapping[str, int], seen: Item | None, formats: Formats
+) -> Generator[Effect, Any, bool]:
+    """Store the item with changes. Return False if another host has stored its value first."""
     version = 0 if seen is None else int(seen["rv"])
     item: Item = {
+        **(seen or {"format": formats.oldest}),
+        **changes,
         "pk": keys.STACK_CONTROL,
         "sk": keys.ONLY,
         FORMAT_FIELD: FORMAT,
-        "format": wanted,
         "at": (yield Clock()),
         "rv": version + 1,
     }

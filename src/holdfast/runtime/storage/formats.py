@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.errors import HoldfastBug, NewerFormatError, OlderFormatError
+from holdfast.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,8 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "ExecutionQueued": 2,
     "ExecutionAdmitted": 2,
     "ConditionUnmet": 2,
+    "MapRunUpdated": 2,
+    "ActivityScheduleFailed": 2,
 }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import zlib
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from holdfast.core.run_ids import (
     ALPHABET,
     CHANCE_CHARACTERS,
     MAC_CHARACTERS,
+    SPREAD_CHARACTERS,
     TIME_CHARACTERS,
     digits,
     number,
@@ -26,14 +26,11 @@ from holdfast.core.run_ids import (
 from holdfast.errors import RequestError
 from holdfast.limits import (
     BUSINESS_KEY_CHARACTERS_MAX,
-    DUE_SHARDS,
     NAME_CHARACTERS_MAX,
-    QUESTION_SHARDS,
     RUN_CHARACTERS_MAX,
-    SEARCH_SHARDS,
-    START_SHARDS,
 )
 from holdfast.runtime.storage.json_values import is_unicode
+from holdfast.runtime.storage.spread import SEARCH, Spread
 
 TENANT_DEFAULT: Final = "default"
 ONLY: Final = "-"
@@ -115,12 +112,14 @@ def is_tenant(text: str) -> bool:
 # -- run ids ---------------------------------------------------------------------------------------
 
 
-def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes) -> str:
-    """Return a new id of 26 characters: the time, random bytes, and a MAC. By the MAC the API
-    recognises ids that it gave to this tenant.
+def mint_run(tenant: str, now_ms: int, chance: bytes, secret: bytes, spread: int = 0) -> str:
+    """Return a new id of 26 characters: the spread, the time, random bytes, and a MAC. By the MAC
+    the API recognises ids that it gave to this tenant.
     """
-    body = digits(now_ms, TIME_CHARACTERS) + digits(
-        int.from_bytes(chance, "big"), CHANCE_CHARACTERS
+    body = (
+        digits(spread, SPREAD_CHARACTERS)
+        + digits(now_ms, TIME_CHARACTERS - SPREAD_CHARACTERS)
+        + digits(int.from_bytes(chance, "big"), CHANCE_CHARACTERS)
     )
     return body + _mac(tenant, body, secret)
 
@@ -140,7 +139,7 @@ def is_run(text: str) -> bool:
 
 def minted_ms(run: str) -> int:
     """Return the time of creation that the id contains, in ms."""
-    return number(run[:TIME_CHARACTERS])
+    return number(run[SPREAD_CHARACTERS:TIME_CHARACTERS])
 
 
 def _mac(tenant: str, body: str, secret: bytes) -> str:
@@ -289,10 +288,6 @@ def questions(tenant: str, shard: int) -> str:
     return f"{tenant}#ask#{shard}"
 
 
-def question_shard(run: str) -> int:
-    return zlib.crc32(run.encode()) % QUESTION_SHARDS
-
-
 def questions_of(assignee: str) -> str:
     """Return the beginning of the sort keys of one assignee's questions."""
     return f"{text_hash(assignee)}#"
@@ -304,12 +299,16 @@ def question(assignee: str, since_ms: int, run: str, entry: int, attempt: int) -
 
 def search_values(tenant: str, attribute: str, run: str) -> str:
     """Return the partition with the execution's value of a search attribute."""
-    return search_partitions(tenant, attribute)[zlib.crc32(run.encode()) % SEARCH_SHARDS]
+    return _search(tenant, attribute, SEARCH.of(run))
 
 
-def search_partitions(tenant: str, attribute: str) -> list[str]:
+def search_partitions(tenant: str, attribute: str, spread: Spread) -> list[str]:
     """Return the partitions of executions with a search attribute, sorted by its value."""
-    return [f"{tenant}#at#{attribute}#{shard}" for shard in range(SEARCH_SHARDS)]
+    return [_search(tenant, attribute, shard) for shard in range(SEARCH.count(spread.read))]
+
+
+def _search(tenant: str, attribute: str, shard: int) -> str:
+    return f"{tenant}#at#{attribute}#{shard}"
 
 
 def search_changes(tenant: str, run: str) -> str:
@@ -373,10 +372,15 @@ def is_list_workflow(value: Any) -> bool:
 
 
 def starts(tenant: str, workflow: str, shard: int) -> str:
-    """Return the partition of start requests, sorted by `list_sort`. `start_shard` gives the
-    shard.
+    """Return the partition of start requests, sorted by `list_sort`. The shard is one of
+    `MACHINE_STARTS`.
     """
     return f"{tenant}#st#{workflow}#{shard}"
+
+
+def redriven(tenant: str, workflow: str) -> str:
+    """Return the partition of recent redrives, sorted by execution."""
+    return f"{tenant}#rdv#{workflow}"
 
 
 def pending_starts(shard: int) -> str:
@@ -417,12 +421,12 @@ def early_events(tenant: str) -> str:
 # -- due rows --------------------------------------------------------------------------------------
 
 
+#: This text sorts before every due row, whose key begins with 15 digits.
+BEFORE_DUE_ROWS: Final = "0"
+
+
 def due_partition(shard: int) -> str:
     return f"~due#{shard}"
-
-
-def due_shard(run: str) -> int:
-    return zlib.crc32(run.encode()) % DUE_SHARDS
 
 
 def watch_row(look_ms: int, tenant: str, run: str) -> str:
@@ -478,7 +482,9 @@ def due_until(at_ms: int) -> str:
 
 
 def archive_partition(shard: int) -> str:
-    """Return the partition of ended executions that are not archived yet, by `DUE_SHARDS`."""
+    """Return the partition of ended executions that are not archived yet. The shard is one of
+    `DUE`.
+    """
     return f"~archive#{shard}"
 
 
@@ -544,10 +550,6 @@ def text_hash(text: str) -> str:
 
 
 # -- listing ---------------------------------------------------------------------------------------
-
-
-def start_shard(run: str) -> int:
-    return zlib.crc32(run.encode()) % START_SHARDS
 
 
 def list_sort(started_ms: int, run: str) -> str:

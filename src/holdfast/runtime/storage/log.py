@@ -67,12 +67,10 @@ from holdfast.runtime.storage.codec import (
     Header,
     Reader,
     Record,
-    ValueBook,
     blobs_named_by,
     encode_record,
     head,
     reading,
-    snapshot_bytes,
     with_snapshot,
 )
 from holdfast.runtime.storage.formats import (
@@ -82,6 +80,7 @@ from holdfast.runtime.storage.formats import (
     format_for,
     require_format,
 )
+from holdfast.runtime.storage.value_book import ValueBook
 from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
 Reads: TypeAlias = Generator[Effect, Any, None]
@@ -106,7 +105,8 @@ class Log:
     * `is_gone`: the execution has ended, and TTL has begun to delete its records.
     * `is_archived`: this stack archives ended executions. A record has no TTL until the archiver
       has stored its execution (`worker/archiving.py`).
-    * `written`: the records that this delivery has committed.
+    * `written`: the records that this delivery has committed, those that a later delivery may need.
+      Their events have no details.
     * `is_exact`: state and book equal those of the stored records. False from the encoding of a
       record until it is stored.
     """
@@ -217,10 +217,13 @@ class Log:
             for name in _KEPT:
                 setattr(self, name, getattr(kept, name))
             newer = yield from self._fold_newer(items[1:])
-        known = (*kept.records, *kept.written, *newer)
-        oldest = self.snapshot - LOAD_RECORDS_WITHOUT_HINT
-        self.records = tuple(record for record in known if record.sequence >= oldest)
+        self.records = tuple(self._needed([*kept.records, *kept.written, *newer]))
         return True
+
+    def _needed(self, records: list[Record]) -> list[Record]:
+        """Return the records that a load without a hint would read, or more."""
+        oldest = self.snapshot - LOAD_RECORDS_WITHOUT_HINT
+        return [record for record in records if record.sequence >= oldest]
 
     def _fold_newer(self, items: list[Item]) -> Generator[Effect, Any, list[Record]]:
         if not items:
@@ -383,7 +386,7 @@ class Log:
         if grown <= self.snapshot_check_bytes and not must_snapshot:
             return encoded
         candidate = with_snapshot(encoded, header, step.state)
-        pays_from = SNAPSHOT_RATIO * snapshot_bytes(candidate)
+        pays_from = SNAPSHOT_RATIO * candidate.snapshot_bytes
         if grown > pays_from or must_snapshot:
             return candidate
         self.snapshot_check_bytes = max(SNAPSHOT_BYTES_MIN, pays_from)
@@ -405,9 +408,10 @@ class Log:
         self.book = encoded.book
         self.format = int(encoded.item[FORMAT_FIELD])
         self.newest_nonce, self.is_exact = str(encoded.item["w"]), True
-        self.written.append(
-            Record(self.sequence, self.newest_nonce, self.message, now_ms, tuple(step.events))
-        )
+        # Recovery reads no details. They would keep every version of a growing list in memory.
+        events = tuple(event._replace(details={}) for event in step.events)
+        record = Record(self.sequence, self.newest_nonce, self.message, now_ms, events)
+        self.written.append(record)
         self.blob_bytes += sum(map(len, encoded.blobs.values()))
         has_snapshot = int(encoded.item["sn"]) == self.sequence
         if self.sequence == 0 or has_snapshot:
@@ -416,7 +420,11 @@ class Log:
             self.snapshot = self.sequence
             self.blob_bytes = sum(map(len, encoded.blobs.values()))
             self.bytes_since_snapshot, self.unmeasured = 0, []
-            self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
+            # The next snapshot is rarely smaller than this one. Without this bound, each would be
+            # encoded twice: first when it does not pay yet.
+            pays_from = SNAPSHOT_RATIO * encoded.snapshot_bytes
+            self.snapshot_check_bytes = max(SNAPSHOT_BYTES_MIN, pays_from)
+            self.written = self._needed(self.written)
         else:
             self.bytes_since_snapshot += encoded.size
 

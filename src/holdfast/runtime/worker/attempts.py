@@ -12,7 +12,7 @@ Rules of this file (R numbers are those of docs/reference/log.md):
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Program, State, TaskState
@@ -22,6 +22,7 @@ from holdfast.core.commands import Command, RunAttempt, StartTimer
 from holdfast.core.facts import Fact
 from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, MachineOrigin
 from holdfast.core.waits import attempts_of, is_frozen, pending_commands
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
     AWS_THROTTLING_CODES,

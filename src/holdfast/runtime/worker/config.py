@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import INLINE_TIMEOUT_SECONDS_MAX
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.storage.definitions import Programs
 from holdfast.runtime.storage.formats import FORMATS, Formats
+from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.storage.warm_logs import WarmLogs
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ class WorkerConfig:
     begin and end; None: no events. `question_events`: the same for questions to people. `formats`:
     the formats of logs that this process reads and writes. `archives`: each ended execution is
     archived before TTL may delete its records. `attempt_seconds_max`: no attempt may run for
+    longer here, whatever its time-out, because the process of the worker may end then. `spread`:
+    over how many partitions the stack spreads rows.
     longer here, whatever its time-out, because the process of the worker may end then.
     `ended_logs`: those that an API in the same process reads; None: it has no API.
     """
@@ -45,6 +49,7 @@ class WorkerConfig:
     archives: bool = False
     attempt_seconds_max: int = INLINE_TIMEOUT_SECONDS_MAX
     warm_logs: WarmLogs = field(default_factory=WarmLogs)
+    spread: Spread = field(default_factory=Spread)
     ended_logs: WarmLogs | None = None
 
     def lookup(self) -> Lookup:
@@ -54,4 +59,11 @@ class WorkerConfig:
         from holdfast.runtime.commands.lookup import Lookup  # noqa: PLC0415
 
         known = self.workflows
-        return Lookup(self.programs, known.definitions, self.keys(), self.formats, known.types)
+        return Lookup(
+            self.programs,
+            known.definitions,
+            self.keys(),
+            self.formats,
+            known.types,
+            spread=self.spread,
+        )

@@ -27,13 +27,14 @@ because the state applies a due time only once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from holdfast.asl.program import Json
 from holdfast.core import facts
 from holdfast.core.state import PRIORITY_DEFAULT, ROOT, Attempt, Execution, Lease
 from holdfast.core.waits import place_of
+from holdfast.lazy_dataclass import dataclass
 from holdfast.runtime import messages
 from holdfast.runtime.storage.codec import Record
 from holdfast.runtime.storage.log import Log

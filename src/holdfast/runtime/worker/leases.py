@@ -30,10 +30,10 @@ handed the attempt on, and the `go` message names it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.state import Lease
+from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime.messages import replaced_by
 

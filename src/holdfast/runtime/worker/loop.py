@@ -43,7 +43,7 @@ delivery (`attempts.py`, `leases.py`).
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -51,6 +51,7 @@ from holdfast.asl.program import Json, Program
 from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
+from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.migrating import carried_out
 from holdfast.core.state import BATCH_PREFIX, Execution
@@ -60,6 +61,8 @@ from holdfast.limits import (
     CLOCK_ERROR_MS,
     FIRST_HOLD_MS,
     HIDDEN_SECONDS_MAX,
+    LOG_EVENTS_HELD_MAX,
+    LOG_HELD_MS_MAX,
     NAME_EXTENSION_SECONDS,
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
@@ -115,6 +118,8 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
             return (yield from _schedule(setting, delivery))
         if delivery.body["k"] == messages.SWEEP:
             return (yield from _sweep(setting, delivery))
+        if delivery.body["k"] == messages.SWEEP_STARTS:
+            return (yield from _sweep_starts(setting, delivery))
         if delivery.body["k"] == messages.ARCHIVE:
             return (yield from _archive(setting, delivery))
         if delivery.body["k"] == messages.REMIND:
@@ -170,6 +175,16 @@ def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     return True
 
 
+def _sweep_starts(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
+    """Process a shard of rows of starts. If the processing of a row failed, a later sweep tries it
+    again.
+    """
+    from holdfast.runtime.maintenance import lost_starts  # noqa: PLC0415  (few stacks have so many)
+
+    yield from lost_starts.sweep_shard(delivery.body, delivery.owner, setting.formats)
+    return True
+
+
 def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     """Archive a page of ended executions. An execution that cannot be archived keeps its row, so a
     later sweep tries again.
@@ -203,6 +218,8 @@ class Processing:
     * `has_twin`: another worker that received the same message has written to the loaded log.
     * `unlisted`: the record whose entry was removed from the list, while no later record has an
       entry.
+    * `unlogged`: committed events of a state machine with a log (`runtime/execution_logs.py`),
+      until the log is written.
     """
 
     setting: WorkerConfig
@@ -217,6 +234,7 @@ class Processing:
     run_for: Execution | None = None
     has_twin: bool = False
     unlisted: int | None = None
+    unlogged: list[Event] = field(default_factory=list)
     _definition: str = ""
     _program: Program | None = None
 
@@ -249,6 +267,8 @@ class Processing:
         self.setting.warm_logs.keep(self.log)
         if self.setting.ended_logs is not None:
             self.setting.ended_logs.keep(self.log)
+        if self.unlogged:
+            yield from self._write_log()
         if is_done:
             # The results of attempts that were stopped cause no event, and so no commit gives back
             # their permits. Do it here, or the permits would stay taken until they expire.
@@ -302,6 +322,10 @@ class Processing:
 
     def _look_back(self) -> NoResult:
         yield from recovery.look_back(self.errand, self.log, self.setting.status_source)
+        if self.errand.is_recovering:
+            # The worker that wrote these records may have crashed before it wrote the log.
+            for record in self.errand.own_records(self.log):
+                self._keep_for_log(record.events)
 
     def _renew(self) -> Delivers:
         """Write a new snapshot for a quarantined execution (R16), without evaluating its
@@ -638,11 +662,30 @@ class Processing:
         if self.setting.status_source is not None:
             yield from status_events.publish(self.state, step.events, self.setting.status_source)
         yield from measuring.committed(before, step)
+        self._keep_for_log(step.events)
+        if self.unlogged and (
+            len(self.unlogged) >= LOG_EVENTS_HELD_MAX
+            or now_ms - self.unlogged[0].at_ms > LOG_HELD_MS_MAX
+        ):
+            yield from self._write_log()
         if must_open or more:
             # Read the inbox. An execution that was just opened may have older messages in it. An
             # execution that loops without a wait would otherwise never notice a stop.
             self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
         return True
+
+    def _keep_for_log(self, events: Sequence[Event]) -> None:
+        origin = self.state.origin
+        if origin is not None and "log" in origin:
+            self.unlogged += events
+
+    def _write_log(self) -> NoResult:
+        # Imported here because most state machines have no log. Each module that is imported makes
+        # the start of a Lambda function slower.
+        from holdfast.runtime import execution_logs  # noqa: PLC0415
+
+        events, self.unlogged = self.unlogged, []
+        yield from execution_logs.write(self.log.tenant, self.state, events)
 
     def _put_search_rows(
         self, known: Execution | None, now_ms: int, *, is_listed: bool

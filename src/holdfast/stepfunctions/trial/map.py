@@ -15,9 +15,10 @@ from holdfast.asl.jsonata.jsonata import EvaluationMoment
 from holdfast.asl.program import DistributedMap, Json, MapState
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import whole_number
+from holdfast.core.map_items import batched
 from holdfast.stepfunctions.faults import validation
 from holdfast.stepfunctions.trial.definition import Tested
-from holdfast.stepfunctions.trial.request import MockedResult, Trial
+from holdfast.stepfunctions.trial.request import MockedResult, Trial, json_of
 from holdfast.stepfunctions.trial.stage import Bindings, Notes
 
 _EXCEEDED: Final = "The specified tolerated failure threshold was exceeded"
@@ -65,9 +66,10 @@ class MapFields:
         self, run: DistributedMap, bindings: Bindings, moment: EvaluationMoment
     ) -> Sequence[Json] | None:
         assert run.reader is not None
-        data = self._trial.reader_data
         config = _evaluated(run.reader.config, bindings, moment)
-        pointer = config.get("ItemsPointer") if isinstance(config, dict) else None
+        config = config if isinstance(config, dict) else {}
+        data = _data_read(self._trial.reader_data, config.get("InputType", "JSON"))
+        pointer = config.get("ItemsPointer")
         if data is not None and isinstance(pointer, str):
             data = _point(data, pointer)
             self._notes.stages["afterItemsPointer"] = data
@@ -82,6 +84,12 @@ class MapFields:
                 for index, item in enumerate(items)
             ]
             self._notes.stages["afterItemSelector"] = inputs
+        batcher = None if self._state.run is None else self._state.run.batcher
+        if batcher is not None:
+            batches, _ = batched(
+                lambda template: template.evaluate(bindings, moment), batcher, inputs
+            )
+            self._notes.stages["afterItemBatcher"] = batches
 
     def _bound(self, bindings: Bindings, moment: EvaluationMoment) -> None:
         numbers, run = self._notes.numbers, self._state.run
@@ -124,6 +132,22 @@ class MapFields:
         if "toleratedFailurePercentage" in numbers:
             bounds.append(length * numbers["toleratedFailurePercentage"] / 100)
         return min(bounds, default=0)
+
+
+def _data_read(text: str | None, kind: Json) -> Json:
+    """Return the data as the reader gives it; None for a format that only the reader can read.
+
+    AWS docs, TestStateConfiguration: the data is "as found in its original source".
+    """
+    if text is None:
+        return None
+    match kind:
+        case "JSON":
+            return json_of(text, "MapItemReaderData")
+        case "JSONL":
+            return [json_of(line, "MapItemReaderData") for line in text.split("\n") if line.strip()]
+        case _:
+            return None
 
 
 def _evaluated(template: Template | None, bindings: Bindings, moment: EvaluationMoment) -> Json:

@@ -62,7 +62,7 @@ class Trial:
     context: Json | None
     retries: int
     failed_iterations: int | None
-    reader_data: Json | None
+    reader_data: str | None
 
 
 def parse_trial(service: Service, request: Mapping[str, Any]) -> Trial:
@@ -75,17 +75,16 @@ def parse_trial(service: Service, request: Mapping[str, Any]) -> Trial:
         _refuse_without_mock(request, configuration)
     elif request.get("revealSecrets"):
         raise validation("TestState does not support RevealSecrets when a mock is specified.")
-    reader_data = configuration.get("mapItemReaderData")
     return Trial(
         input=input_of(service, request),
         variables=_variables(request.get("variables")),
         level=cast("InspectionLevel", request.get("inspectionLevel", "INFO")),
         role_arn=require_role_arn(request["roleArn"]) if "roleArn" in request else None,
         mock=mock,
-        context=_json(request["context"], "Context") if "context" in request else None,
+        context=json_of(request["context"], "Context") if "context" in request else None,
         retries=configuration.get("retrierRetryCount", 0),
         failed_iterations=configuration.get("mapIterationFailureCount"),
-        reader_data=None if reader_data is None else _json(reader_data, "MapItemReaderData"),
+        reader_data=configuration.get("mapItemReaderData"),
     )
 
 
@@ -98,7 +97,7 @@ def _mock(given: Mapping[str, Any] | None) -> Mock | None:
         )
     if "result" in given:
         mode = given.get("fieldValidationMode", "STRICT")
-        return MockedResult(_json(given["result"], "Mocked result"), cast("schema.Mode", mode))
+        return MockedResult(json_of(given["result"], "Mocked result"), cast("schema.Mode", mode))
     error = given["errorOutput"]
     if "error" not in error:
         raise validation("The field 'error' is required when mock.errorOutput is specified.")
@@ -114,13 +113,14 @@ def _refuse_without_mock(request: Mapping[str, Any], configuration: Mapping[str,
 
 
 def _variables(text: str | None) -> Mapping[str, Json]:
-    variables = {} if text is None else _json(text, "Variables")
+    variables = {} if text is None else json_of(text, "Variables")
     if not isinstance(variables, dict):
         raise validation("Variables must be a JSON object.")
     return variables
 
 
-def _json(text: str, what: str) -> Json:
+def json_of(text: str, what: str) -> Json:
+    """Return the JSON. Raises ValidationException, which names `what`."""
     if json_problem(text) is not None:
         raise validation(f"{what} must be valid JSON.")
     return cast("Json", json.loads(text))

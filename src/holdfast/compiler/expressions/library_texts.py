@@ -1,0 +1,111 @@
+"""The texts of values that only Python writes exactly: `f"{ratio}"`, `f"{names}"`, `f"{name!r}"`.
+
+A step of Python's library writes them; see `library_calls`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from holdfast.compiler.context import Lowering, TypedQuery
+from holdfast.compiler.library_calls import as_library_step
+from holdfast.compiler.types.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INT,
+    NEVER,
+    NONE,
+    STR,
+    TIME,
+    UNKNOWN,
+    WRITTEN_DURATION,
+    DictOf,
+    ListOf,
+    TextOf,
+    Type,
+    is_text,
+    members_of,
+)
+
+#: The classes whose methods are steps; see `api/library_signatures.py`.
+_CLASSES: Final[Mapping[Type, str]] = MappingProxyType(
+    {
+        INT: "int",
+        FLOAT: "float",
+        DATE: "datetime.date",
+        DATETIME: "datetime.datetime",
+        TIME: "datetime.time",
+        DURATION: "datetime.timedelta",
+        WRITTEN_DURATION: "datetime.timedelta",
+        DECIMAL: "decimal.Decimal",
+    }
+)
+_STR: Final = frozenset({FLOAT, DURATION, WRITTEN_DURATION})
+
+
+def class_of(type_: Type) -> str | None:
+    """Return the name of the class in Python, if steps of the library call its methods."""
+    return "str" if is_text(type_) and type_ != NEVER else _CLASSES.get(type_)
+
+
+def text_step(
+    lowering: Lowering, node: ast.expr, value: ast.expr, found: TypedQuery
+) -> TypedQuery | None:
+    """Let the library compute `str(value)`; None where JSONata can."""
+    if found.type in _STR:
+        return as_library_step(lowering, node, f"{class_of(found.type)}.__str__", (value,))
+    if found.type == TIME:
+        return as_library_step(lowering, node, "datetime.time.isoformat", (value,))
+    if _is_shown_as_json(found.type):
+        return as_library_step(lowering, node, "builtins.str", (value,))
+    return None
+
+
+def repr_step(
+    lowering: Lowering, node: ast.expr, value: ast.expr, found: TypedQuery
+) -> TypedQuery | None:
+    """Let the library compute `repr(value)`."""
+    if found.type == FLOAT:
+        return text_step(lowering, node, value, found)
+    if all(map(_is_same_in_json, members_of(found.type))):
+        return as_library_step(lowering, node, "builtins.repr", (value,))
+    return None
+
+
+def format_step(
+    lowering: Lowering, node: ast.expr, found: TypedQuery, given: tuple[ast.expr, ast.expr]
+) -> TypedQuery | None:
+    """Let the library compute `format(value, spec)`. `given` are the two."""
+    owner = class_of(found.type)
+    if owner is not None:
+        return as_library_step(lowering, node, f"{owner}.__format__", given)
+    if found.type == UNKNOWN:
+        return as_library_step(lowering, node, "builtins.format", given)
+    return None
+
+
+def _is_shown_as_json(type_: Type) -> bool:
+    """Return True when JSONata cannot write the text, and the JSON has all that Python needs."""
+    members = members_of(type_)
+    is_simple = all(is_text(one) or one in (INT, BOOL, NONE) for one in members)
+    return (not is_simple or len(members) > 1) and all(map(_is_same_in_json, members))
+
+
+def _is_same_in_json(type_: Type) -> bool:
+    """Return True when Python reads the same value from the JSON without knowing the type."""
+    match type_:
+        case ListOf(element, is_tuple=False):
+            return all(map(_is_same_in_json, members_of(element)))
+        case DictOf(value):
+            return all(map(_is_same_in_json, members_of(value)))
+        case TextOf():
+            return True
+        case _:
+            return type_ in (STR, INT, BOOL, NONE, NEVER, UNKNOWN)
