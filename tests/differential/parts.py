@@ -17,7 +17,7 @@ _CHANGES: Final = (
     "{x}.status = <str>",
     "{x}.status += <str.>",
     "{x}.tally.count += <int>",
-    "{x}.tally.by_name[<str>] = <int>",
+    "{x}.tally.by_name[<str.>] = <int>",
     "{x}.tally = replace({x}.tally, count=<int>)",
     "if {x}.tally.is_empty(): {x}.tally.best = Line(sku=<str>)",
     "{x}.lines.append(Line(sku=<str>, qty=<int>))",
@@ -32,19 +32,18 @@ _CHANGES: Final = (
     "if {x}.lines: {x}.lines[0] = Line(sku=<str>, tags=<list[str]>)",
     "del {x}.lines[0]",
     "del {x}.lines[<int.>:<int.>]",
-    "{x}.notes[<str>] = <int>",
-    "{x}.notes[<str>] = echo(<int>)",
-    "{x}.notes[<str>] = {x}.notes.pop(<str.>, <int>) + <int.>",
+    "{x}.notes[<str.>] = <int>",
+    "{x}.notes[<str.>] = echo(<int>)",
+    "{x}.notes[<str.>] = {x}.notes.pop(<str.>, <int>) + <int.>",
     "{x}.notes['a'] += <int>",
     "{x}.notes.update({{'q': <int>}})",
     "{x}.notes |= <dict[str, int]>",
     "del {x}.notes['a']",
-    "{v} = {x}.notes.setdefault(<str>, <int>)",
-    "{x}.groups.setdefault(<str>, []).append(<int>)",
-    "{x}.groups[<str>] = [<int>]",
+    "{v} = {x}.notes.setdefault(<str.>, <int>)",
+    "{x}.groups.setdefault(<str.>, []).append(<int>)",
+    "{x}.groups[<str.>] = [<int>]",
     "{x}.groups[<str.>].append(<int>)",
     "{x}.best = Line(sku=<str>, qty=<int>)",
-    "{x}.best = None",
     "if {x}.best is not None: {x}.best.qty += <int>",
     "{v} = {x}.total() + {x}.size",
     "{v} = {x}.largest() - <int.>",
@@ -75,7 +74,7 @@ _SHARED: Final = (
     "for {w} in {x}.lines: {v} += 1",
     "{x}.lines.append({x}.lines[0])",
     "if {x}.lines: {x}.best = {x}.lines[0]",
-    "{x}.groups[<str>] = {x}.groups.get(<str>, [])",
+    "{x}.groups[<str.>] = {x}.groups.get(<str>, [])",
     "{w} = Basket(lines={x}.lines)",
     "{w} = Tally(best={x}.best)",
     "{w} = copy.deepcopy({x})",
@@ -112,7 +111,7 @@ class PartStatements(Drawing):
         name, number, other = (self.expressions.new_name() for _ in range(3))
         maker = self._filled(self.choices.pick(_MAKERS), name, number, other)
         rows = [f"{name} = {maker}", f"{number} = 0", f"{other}: Any = 0"]
-        shared = self.choices.pick([0, 0, 0, 0, 0, 0, 0, 12])
+        shared = self.choices.pick([*[0] * 15, 12])
         inner: Rows = []
         for _ in range(2 + self.choices.below(5)):
             patterns = _SHARED if shared and self.choices.chance(shared) else _CHANGES
