@@ -350,6 +350,7 @@ def durable_steps(case: MachineCase) -> float:
 )
 def test_the_end_of_an_attempt_is_a_durable_step(resource: str, end: Fact) -> None:
     case = begun(task(resource, Arguments={}))
+    case.offer(ActivityStarted(0, 1, None))
     assert durable_steps(case) == 0
     case.offer(end)
     assert durable_steps(case) == 1

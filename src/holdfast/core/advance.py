@@ -50,6 +50,7 @@ from typing import Any, Final, assert_never
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, PollRule, Program, TaskState
 from holdfast.core import cancelling, facts, forking, map_run, migrating, pausing, skipping, steps
+from holdfast.core.apply.map_run import children_to_resume
 from holdfast.core.decision import (
     Decision,
     HistoryFullError,
@@ -729,6 +730,8 @@ def is_redriven_by(state: Execution, fact: facts.RedriveRequested | facts.SkipRe
     """
     if fact.control_id <= state.last_control or not state.resting or state.is_undone:
         return False
+    if isinstance(fact, facts.RedriveRequested) and fact.round:
+        return state.parent is not None and fact.round > state.parent.get("round", 0)
     assert state.stopped_ms is not None
     return fact.control_id >= f"{state.stopped_ms - 2 * CLOCK_ERROR_MS:015d}"
 
@@ -747,10 +750,17 @@ def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
     own: dict[str, Any] = {"control": fact.control_id}
     words = {"reason": fact.reason, "by": fact.by}
     own |= {name: text for name, text in words.items() if text is not None}
+    if fact.round:
+        own["round"] = fact.round
     if decision.program.timeout_seconds is not None:
         own["due"] = decision.moment.now_ms + decision.program.timeout_seconds * 1_000
+    map_runs = [one.id for one in state.resting.values() if children_to_resume(one.waiting)]
+    if map_runs:
+        own["map_runs"] = map_runs
     details = {"redriveCount": state.redrives + 1}
     decision.emit("ExecutionRedriven", previous=state.last_event, details=details, **own)
+    for frame_id in map_runs:
+        map_run.go_on(decision, frame_id)
     for frame in state.resting.values():
         for due in frame.deadlines if frame.id in decision.state.frames else ():
             cancelling.set_deadline(decision, frame.id, due.number, due.seconds)

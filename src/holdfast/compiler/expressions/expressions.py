@@ -36,6 +36,7 @@ from holdfast.compiler.expressions.comprehensions import (
     lower_list_comprehension,
     lower_rows,
 )
+from holdfast.compiler.expressions.decimals import decimal_step
 from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower_tuple
 from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
 from holdfast.compiler.expressions.formats import lower_percent
@@ -54,6 +55,7 @@ from holdfast.compiler.expressions.query import (
     Variable,
     field_of_error,
 )
+from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.steps.class_helpers import property_of
@@ -62,7 +64,9 @@ from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
     NEVER,
     REFUSED,
+    STR,
     UNKNOWN,
+    UUID,
     EnumOf,
     ErrorOf,
     ModelOf,
@@ -104,6 +108,7 @@ class Expressions:
         """Lower like `lower`, but also accept a generator or a similar value, as the list of its
         items.
         """
+        node = plain_form(self, node)
         if node in self.hoisted:
             return self.hoisted[node]
         match node:
@@ -121,7 +126,8 @@ class Expressions:
                 return percent
             case ast.BinOp(left=left, op=operator, right=right):
                 pair = self.lower(left), self.lower(right)
-                return operators.arithmetic(self.unit, node, operator, *pair)
+                step = decimal_step(self, node, operator, *pair)
+                return step or operators.arithmetic(self.unit, node, operator, *pair)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 value = self.truth(operand)
                 return TypedQuery(FunctionCall("not", (value.query,)), value.type, value.fails)
@@ -305,6 +311,9 @@ class Expressions:
                 return found if narrowed is None else found._replace(type=narrowed)
             case type_ if type_ == NEVER:
                 return TypedQuery(FieldOf(base.query, node.attr), NEVER, base.fails)
+            case type_ if type_ == UUID and node.attr == "hex":
+                digits = FunctionCall("replace", (base.query, Constant("-"), Constant("")))
+                return TypedQuery(digits, STR, base.fails)
             case _ if (part := part_of(base, node.attr)) is not None:
                 return part
             case type_ if may_be_none(type_):

@@ -27,6 +27,7 @@ from holdfast.compiler.statements.parts import (
 )
 from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
 from holdfast.compiler.types.types import (
+    DECIMAL,
     REFUSED,
     UNKNOWN,
     DictOf,
@@ -245,6 +246,12 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
     if isinstance(entry, Held) and lower_merge(statements, node, name):
         return
     read = ast.copy_location(ast.Name(name, ast.Load()), node.target)
+    if isinstance(entry, Held) and entry.type == DECIMAL:
+        # A step computes the sum. Steps replace expressions, so the sum must be one.
+        whole = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+        total = statements.value(unit.rewritten(node.target, whole))
+        _give(statements, node, name, total)
+        return
     value = statements.value(node.value)
     current = statements.expressions.lower(read)
     if isinstance(current.type, ListOf):
@@ -252,7 +259,10 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
         help_ = f"{name} = {name} {symbol} {unit.text(node.value)}"
         unit.refuse(node.target, "HF023", f"`{symbol}=` changes a list in place", help_)
         return
-    result = operators.arithmetic(unit, node, node.op, current, value)
+    _give(statements, node, name, operators.arithmetic(unit, node, node.op, current, value))
+
+
+def _give(statements: Statements, node: ast.AugAssign, name: str, result: TypedQuery) -> None:
     if not is_refused(result.type):
         variable = statements.scope.name(name)
         statements.emit(Assign(statements.origin(node), ((variable, result),)))

@@ -25,7 +25,7 @@ from holdfast.compiler.expressions.iteration import (
     require_int,
     walk,
 )
-from holdfast.compiler.expressions.lazy import late_generator, refuse_generator
+from holdfast.compiler.expressions.lazy import late_generator, refuse_generator, refuse_lazy
 from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
@@ -35,6 +35,7 @@ from holdfast.compiler.expressions.query import (
     QueryTree,
     Variable,
 )
+from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.zips import is_uneven, strict_zip, uneven_failure, without_check
 from holdfast.compiler.ir import Assign, Loop, SourcePlace, StatementBlock
 from holdfast.compiler.statements.aliases import walked_names
@@ -183,6 +184,8 @@ def _walk(
     late = late_generator(node.iter)
     if late is not None:
         refuse_generator(statements.expressions, late)
+    elif isinstance(plain_form(statements.expressions, node.iter), ast.GeneratorExp):
+        refuse_lazy(statements.expressions, node.iter)
     through = walk(statements.expressions, walked, item, index)
     match node.iter:
         case ast.Call(func=ast.Attribute(value=base, attr="items")):

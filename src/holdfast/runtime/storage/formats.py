@@ -99,6 +99,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "ExecutionAdmitted": 2,
     "ConditionUnmet": 2,
     "MapRunUpdated": 2,
+    "MapRunRedriven": 2,
     "ActivityScheduleFailed": 2,
 }
 
