@@ -518,22 +518,29 @@ def _fail(
     assert isinstance(state, TaskState)
     texts = {"error": error, "cause": cause}
     details = {key: text for key, text in texts.items() if text is not None}
-    event = event_type(state, _failure_name(frame.waiting, error, cause))
+    event = event_type(state, _failure_name(decision.state, frame.waiting, error, cause))
     details = {**resource_of(state), **details}
     own: dict[str, Any] = {} if traceback is None else {"traceback": traceback}
     decision.emit(event, frame=frame.id, previous=previous, details=details, **own)
     handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
 
 
-def _failure_name(waiting: WaitingFor, error: str | None, cause: str | None) -> str:
-    """Return the end of the name of the event. An activity's task that fails before a poller has
-    taken it could not be scheduled.
+def _failure_name(
+    execution: Execution, waiting: WaitingFor, error: str | None, cause: str | None
+) -> str:
+    """Return the end of the name of the event.
+
+    An activity's task that fails before a poller has taken it could not be scheduled. A call that
+    fails although its result was to come later could not be submitted (AWS docs,
+    TaskSubmitFailedEventDetails); a workflow has no such event.
     """
     if error == error_names.TIMEOUT and cause is None:
         return "TimedOut"
     match waiting:
         case Awaiting(kind="activity", is_begun=False):
             return "ScheduleFailed"
+        case Attempt(kind="callback" | "sync") if execution.origin is not None:
+            return "SubmitFailed"
         case _:
             return "Failed"
 

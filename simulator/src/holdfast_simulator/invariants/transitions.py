@@ -41,6 +41,7 @@ _KINDS: Final[Mapping[str, str]] = {
     },
     "ActivityStarted": "started",
     "ActivityScheduleFailed": "failed",
+    "TaskSubmitFailed": "failed",
     "EvaluationFailed": "failed",
     "MapRunFailed": "failed",
     "ParallelStateStarted": "lanes",

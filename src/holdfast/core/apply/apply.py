@@ -482,6 +482,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     "MapIterationAborted": _noted,
     "EvaluationFailed": tasks.failed,
     "ActivityScheduleFailed": tasks.failed,
+    "TaskSubmitFailed": tasks.failed,
     "ParallelStateStarted": _lanes_started,
     "ParallelStateSucceeded": _lanes_succeeded,
     "ParallelStateFailed": _lanes_failed,

@@ -101,6 +101,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "MapRunUpdated": 2,
     "MapRunRedriven": 2,
     "ActivityScheduleFailed": 2,
+    "TaskSubmitFailed": 2,
 }
 
 
