@@ -238,6 +238,11 @@ ARCHIVE_AFTER_SECONDS: Final = 3_600
 ARCHIVE_PAGE_ROWS: Final = 25  # executions that one message requests a worker to archive
 # The archiver tries an execution whose log it could not read again after this time.
 ARCHIVE_REFUSED_SECONDS: Final = 86_400
+# An execution that has used so many events gets pointers to new ones. Fewer cost less to read.
+EVENT_POINTERS_FROM: Final = 100
+# A registration that expires earlier is put again by the next wait. It is longer than the longest
+# time between two checks of the sweeper, at which a long wait registers again.
+REGISTRATION_SECONDS_MIN: Final = 8 * 86_400
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400

@@ -6,35 +6,52 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 import pytest
 from botocore.response import StreamingBody
 
 from holdfast.aws.clients import Clients, _Kind
 from holdfast.aws.messaging import DeadLetter
+from holdfast.aws.ports import AwsPorts
 from holdfast.errors import ServiceFault
 from holdfast.limits import BATCH_GET_MAX, LIST_READ_MAX
 from holdfast.runtime.effects import (
+    Archived,
+    Begin,
+    Clock,
     Condition,
+    Deadline,
     Delete,
     Effect,
     Extend,
+    Finished,
     Get,
+    GetArchive,
     GetBlob,
     GetMany,
+    Measure,
     Message,
+    Pause,
+    Publish,
     Put,
+    PutArchive,
     PutBlob,
     PutIfAbsent,
     Query,
     QueryList,
     Replace,
+    RunTask,
     Send,
+    SetVisibility,
+    TaskSucceeded,
+    Together,
     Unlist,
     Update,
+    WriteDeadline,
 )
-from tests.contract.scripted import QUEUES, Scripted, answered, ports
+from tests.contract.scripted import NAMES, QUEUES, Scripted, answered, ports
 
 ITEM: dict[str, Any] = {"pk": "a", "sk": 0, "v": b"\x00"}
 STORED = {"pk": {"S": "a"}, "sk": {"N": "0"}, "v": {"B": b"\x00"}}
@@ -314,6 +331,33 @@ def test_a_false_condition_of_an_update_is_no_fault_and_any_other_refusal_is() -
         assert fault.value.code == "HF323"
 
 
+@pytest.mark.parametrize(
+    ("effect", "operation"),
+    [
+        (Query("mail", "a"), "query"),
+        (QueryList("a", 5), "query"),
+        (Get("mail", "a", "b"), "get_item"),
+        (GetMany("mail", (("a", "b"),)), "batch_get_item"),
+        (PutIfAbsent("mail", ITEM), "put_item"),
+        (Put("mail", ITEM), "put_item"),
+        (Replace("mail", ITEM, seen=1), "put_item"),
+        (Update("mail", "a", "b", put={"x": 1}), "update_item"),
+        (Delete("mail", "a", "b"), "delete_item"),
+        (Unlist("a", 0), "update_item"),
+        (Extend("a", "b", run="r", ttl=1), "update_item"),
+        (PutBlob("k", b""), "put_object"),
+        (GetBlob("k"), "get_object"),
+        (Send((Message({"t": "d"}),)), "send_message_batch"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_fault_names_the_operation_that_failed(effect: Effect, operation: str) -> None:
+    """By it an operator finds the missing right."""
+    with pytest.raises(ServiceFault) as fault:
+        ports(Scripted(answered(400, "AccessDeniedException"))).perform(effect)
+    assert fault.value.message.startswith(f"{operation} was refused: AccessDeniedException: said")
+
+
 # -- blobs -----------------------------------------------------------------------------------------
 
 
@@ -330,6 +374,69 @@ def test_a_blob_of_which_only_a_part_arrives_is_asked_again_and_never_used(sent:
     assert (fault.value.code, fault.value.retry) == ("HF322", "now")
     whole = {"Body": StreamingBody(io.BytesIO(b"whole"), 5)}
     assert ports(Scripted(whole)).perform(GetBlob("k")) == b"whole"
+
+
+def test_an_archived_execution_goes_to_the_archive_and_is_found_by_the_last_of_its_keys() -> None:
+    names = replace(NAMES, archive_bucket="archive")
+    body = {"Body": StreamingBody(io.BytesIO(b"whole"), 5)}
+    clients = Scripted({}, {"Contents": [{"Key": "k#1"}, {"Key": "k#3"}, {"Key": "k#2"}]}, body)
+    archive = ports(clients, names)
+    archive.perform(PutArchive("k#1", b"x"))
+    assert archive.perform(GetArchive("k#", until="k#2")) == Archived("s3://archive/k#2", b"whole")
+    assert clients.asked == [
+        ("blobs", "put_object", {"Bucket": "archive", "Key": "k#1", "Body": b"x"}),
+        ("blobs", "list_objects_v2", {"Bucket": "archive", "Prefix": "k#"}),
+        ("blobs", "get_object", {"Bucket": "archive", "Key": "k#2"}),
+    ]
+    assert ports(Scripted({}), names).perform(GetArchive("k#")) is None
+    assert ports(Scripted()).perform(GetArchive("k#")) is None  # a stack without an archive
+    for effect in (PutArchive("k", b""), GetArchive("k")):
+        with pytest.raises(ServiceFault) as fault:
+            ports(Scripted(answered(503, "SlowDown")), names).perform(effect)
+        assert fault.value.code == "HF321"
+
+
+def test_queries_that_are_sent_together_keep_their_order_in_threads_and_without() -> None:
+    queries = tuple(QueryList(str(number), 5) for number in range(3))
+    for has_threads in (False, True):
+
+        class Echo(Scripted):
+            def get(self, _name: Any) -> Any:
+                return self
+
+            def query(self, **request: Any) -> Any:
+                [partition] = request["ExpressionAttributeValues"].values()
+                return {"Items": [{"pk": partition}]}
+
+        found = ports(Echo(), has_threads=has_threads).perform(Together(queries))
+        assert [page.items for page in found] == [[{"pk": str(number)}] for number in range(3)]
+
+
+def test_what_is_not_a_request_goes_to_what_the_host_has_given(pauses: list[float]) -> None:
+    measured: list[Measure] = []
+    published: list[Publish] = []
+    made = AwsPorts(
+        Scripted(),
+        NAMES,
+        tasks=lambda task: TaskSucceeded(task.name),
+        clock=lambda: 77,
+        metrics=measured.append,
+        publish=published.append,
+    )
+    task = RunTask("pack", "task", {}, "default", "r", None, "order", 0, 1, 0)
+    event = Publish("source", "type", {"a": 1}, (), 5)
+    assert made.perform(task) == TaskSucceeded("pack")
+    assert made.perform(Clock()) == 77
+    made.perform(Pause(250))
+    made.perform(Measure("Count", 1))
+    made.perform(event)
+    assert (pauses, measured, published) == ([0.25], [Measure("Count", 1)], [event])
+
+
+def test_each_effect_but_those_of_the_driver_and_of_one_message_has_a_performer() -> None:
+    known = set(ports(Scripted())._performers)
+    others = {Begin, Finished, Deadline, WriteDeadline, SetVisibility}
+    assert known | others == set(get_args(Effect))
 
 
 # -- queues ----------------------------------------------------------------------------------------

@@ -54,11 +54,12 @@ def answered(status: int, code: str, **more: Any) -> ClientError:
     return ClientError(response, "PutItem")
 
 
-def ports(clients: Clients) -> AwsPorts:
+def ports(clients: Clients, names: ResourceNames = NAMES, *, has_threads: bool = False) -> AwsPorts:
     return AwsPorts(
         clients,
-        NAMES,
+        names,
         tasks=lambda _: TaskFailed("x", ""),
         clock=lambda: 0,
         metrics=lambda _: None,
+        has_threads=has_threads,
     )

@@ -38,6 +38,11 @@ PATTERNS: Final = {
         "int(round(ratio % 7, 2) * 100)",
         "round(sum(weights) * 3)",
         "len(<str>.rpartition('a')[0])",
+        "next((x for x in <list[int]> if x > <int!>), <int>)",
+        "sum(map(lambda x: x * 2, <list[int]>))",
+        "len(list(filter(None, <list[str]>)))",
+        "len(dict.fromkeys(<list[str]>))",
+        "int(price * 3)",
         "<str>.rfind('a')",
     ],
     "bool": [
@@ -61,6 +66,7 @@ PATTERNS: Final = {
         "(round(ratio, 1) < round(<int.> / 8, 2))",
         "(sum(weights, 0.5) > ratio)",
         "<str>.isalpha()",
+        "(price * <int!> < price + 1)",
         "(<bool> or <str>.isdigit())",
         "(str(ratio) != f'{ratio}')",
     ],
@@ -84,6 +90,8 @@ PATTERNS: Final = {
         "f'{at} {at.isoformat()} {at:%d %b %Y}'",
         "f'{at.replace(minute=7):%H:%M} {day:%j}'",
         "str(grace)",
+        "','.join(map(str, <list[int]>))",
+        "f'{price / 3:.3f} {price - 1}'",
     ],
     "list[int]": [
         "sorted(set(<list[int]>) - {<int>})",

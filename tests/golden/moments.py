@@ -17,5 +17,4 @@ def flow(order: Order, at: datetime, day: date, perhaps: datetime | None) -> Non
     sleep_until()
     sleep_until(at, at)
     sleep_until(order.delivery)
-    sleep_until(datetime.now())
     sleep(at)

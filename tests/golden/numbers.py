@@ -13,14 +13,9 @@ RATE = Decimal("0.19")
 def flow(n: int, m: int, x: float, price: Decimal, xs: list[float], text: str) -> None:
     e = divmod(x, 2)
     f = int(text, 16)
-    g = price * 2
-    h = price + RATE
-    i = price == RATE
-    j = price < RATE
-    k = float(text)
     l = n & 1
     p = pow(n, m, 5)
     q = +text
     r = ~n
     s = price or 0
-    u = float(price)
+    v = float("-inf")

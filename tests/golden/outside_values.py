@@ -14,6 +14,5 @@ PRICES = list(range(20_000))
 
 @workflow
 def flow(order: Order) -> str:
-    when = datetime.datetime.now() + datetime.timedelta(days=1)
     task = charge
     return os.environ["X"] + RATES[1] + missing + lost(order) + PRICES[7]

@@ -20,10 +20,8 @@ def flow(at: datetime, due: date, key: UUID, path: Path, grace: timedelta, text:
     b = due == at
     c = CLOSING + minutes(5)
     d = at - EPOCH
-    e = datetime.now()
     h = at.microsecond
     i = due + 5
-    j = uuid4()
     k = UUID(text)
     l = key == text
     m = path.name

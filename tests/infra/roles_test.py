@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore import xform_name
+from botocore.session import Session
 
+import holdfast.aws
 from holdfast import resources
 from tests.infra.template import TASK_POLICY_ARNS, Template, as_list, target_of
 
@@ -268,3 +273,44 @@ def rights_of(role: dict[str, Any]) -> dict[str, set[str]]:
             for action in as_list(statement["Action"]):
                 rights.setdefault(action, set()).update(targets)
     return rights
+
+
+#: The action that a call needs, where it has another name.
+ACTIONS = {
+    "sqs:SendMessageBatch": "sqs:SendMessage",
+    "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
+    "s3:ListObjectsV2": "s3:ListBucket",
+    "lambda:Invoke": "lambda:InvokeFunction",
+}
+#: The module of the adapters that calls a service.
+CALLERS = {
+    "store": "dynamodb",
+    "messaging": "sqs",
+    "blobs": "s3",
+    "bus": "events",
+    "vault": "kms",
+    "entry": "secretsmanager",
+    "group_tasks": "lambda",
+}
+
+
+@pytest.mark.parametrize("module", CALLERS)
+def test_every_call_of_an_adapter_is_granted_to_a_function(
+    chosen: Template, shop: Template, module: str
+) -> None:
+    service = CALLERS[module]
+    model = Session().get_service_model(service)
+    operations = {xform_name(name): name for name in model.operation_names}
+    source = (Path(holdfast.aws.__path__[0]) / f"{module}.py").read_text(encoding="utf-8")
+    words = set(re.findall(r"\w+", source))
+    called = {f"{service}:{operations[word]}" for word in words & operations.keys()}
+    granted = {
+        action
+        for template in (chosen, shop)
+        for role in template.properties("AWS::IAM::Role").values()
+        for policy in role.get("Policies", ())
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in as_list(statement["Action"])
+    }
+    assert called
+    assert {ACTIONS.get(call, call) for call in called} <= granted

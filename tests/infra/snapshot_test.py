@@ -76,7 +76,10 @@ def _lines(value: Any, place: str) -> Iterator[str]:
             yield f"{place} = {route} for {kind}"
         case {"Fn::Join": ["", [*parts]]}:
             # With the intrinsics in it in braces, as `Fn::Sub` has them.
-            yield f"{place} = {_plain(''.join(map(_shown, parts)))}"
+            text = _plain("".join(map(_shown, parts)))
+            # A line for each widget of a dashboard.
+            for number, part in enumerate(text.split(',{"type":')):
+                yield f"{place}{f'[{number}]' if number else ''} = {part}"
         case {"Ref": str() as name} if len(value) == 1:
             yield f"{place} = {{{_plain(name)}}}"
         case {"Fn::GetAtt": [name, attribute]}:

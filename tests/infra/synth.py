@@ -132,7 +132,15 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     flows.metric_failed(workflow="order").create_alarm(
         stack, "FailedOrders", threshold=0, evaluation_periods=1
     )
+    flows.metric_started().create_alarm(stack, "Started", threshold=9, evaluation_periods=1)
+    flows.metric_ended(workflow="order").create_alarm(
+        stack, "EndedOrders", threshold=9, evaluation_periods=1
+    )
     CfnOutput(stack, "Url", value=flows.api_url)
+    CfnOutput(stack, "Api", value=flows.http_api.api_id)
+    CfnOutput(stack, "Bus", value=flows.bus.event_bus_arn)
+    CfnOutput(stack, "Executions", value=flows.executions_table.table_arn)
+    CfnOutput(stack, "Inbox", value=flows.inbox_table.table_arn)
     issuer = JwtIssuer("https://issuer.example", "shop")
     Holdfast(stack, "Other", modules=["shop.order"], asset=asset, api=issuer, snap_start=True)
     app.synth()

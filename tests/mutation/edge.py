@@ -41,7 +41,7 @@ class EdgeModule:
 
     def made(self) -> Module:
         """Return the module with its mutants. One of them may be planted, once."""
-        return Module(self.name, ROOT, Swaps(ast.parse(self.text)))
+        return Module(self.name, ROOT, Swaps(ast.parse(self.text)), self.text)
 
     @cached_property
     def mutants(self) -> list[Mutant]:
@@ -71,6 +71,22 @@ class EdgeModule:
             for target in (one.targets if isinstance(one, ast.Assign) else [one.target])
         )
         return {one.id for one in targets if isinstance(one, ast.Name)}
+
+    def derived(self, line: int) -> set[str]:
+        """Return `names`, and the names of the module's statements that read one of them."""
+        found = self.names(line)
+        tree = ast.parse(self.text)
+        while True:
+            more = {
+                name
+                for node in tree.body
+                if isinstance(node, ast.Assign | ast.AnnAssign)
+                and any(isinstance(one, ast.Name) and one.id in found for one in ast.walk(node))
+                for name in self.names(node.lineno)
+            }
+            if more <= found:
+                return found
+            found |= more
 
 
 def edge_modules() -> list[EdgeModule]:

@@ -87,13 +87,17 @@ class Place:
 
 
 class Module:
-    """`name` is the file in `root`, such as "lanes.py". `more` gives further changes of a node."""
+    """`name` is the file in `root`, such as "lanes.py". `more` gives further changes of a node.
+    `text`: what to parse instead of the file, which may have changed since it was read.
+    """
 
-    def __init__(self, name: str, root: Path = CORE, more: Changes | None = None) -> None:
+    def __init__(
+        self, name: str, root: Path = CORE, more: Changes | None = None, text: str | None = None
+    ) -> None:
         self.name = name
         self.path = root / name
         self._more = more
-        source = self.path.read_text(encoding="utf-8")
+        source = self.path.read_text(encoding="utf-8") if text is None else text
         self.tree = ast.parse(source)
         self.texts = source.splitlines()
         self.mutants = list(self._of(self.tree, Place()))
@@ -144,6 +148,8 @@ def _is_silent(node: ast.AST, owner: ast.AST) -> bool:
             return True
         case ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
             return True
+        case ast.Assign(value=ast.Subscript(value=ast.Name(id="Literal" | "dict"))):
+            return True  # a type alias without an annotation
         case _:
             return False
 

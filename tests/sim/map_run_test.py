@@ -186,3 +186,77 @@ def test_one_crash_at_any_effect_of_a_stop_leaves_no_child_running(when: When) -
 
     for number in range(stopped(None).seen):
         stopped(number)
+
+
+# -- redrive ---------------------------------------------------------------------------------------
+
+
+class Mended:
+    """Calls that fail for negative numbers, until they are mended."""
+
+    def __init__(self) -> None:
+        self.is_mended = False
+
+    def __call__(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+        if effect.kind == "write" or self.is_mended:
+            return TaskSucceeded("done") if effect.kind != "write" else work(effect)
+        return work(effect)
+
+
+FAILING = [{"n": 1}, {"n": -1}, {"n": 2}, {"n": -2}, {"n": 3}]
+SOME_AT_ONCE = a_map(
+    {"double": DOUBLE}, Items="{% $states.input %}", MaxConcurrency=2, ToleratedFailureCount=1
+)
+WRITTEN = a_map({"double": DOUBLE}, Items="{% $states.input %}", ResultWriter=WRITER)
+BROKEN = [
+    pytest.param(SOME_AT_ONCE, id="some at once"),
+    pytest.param(WRITTEN, id="all at once, written"),
+]
+
+
+def redriven(definition: Machine, hook: Hook) -> tuple[Stack, int]:
+    """Return the stack after a run that fails and its redrive, and how many effects `hook` had seen
+    before that.
+    """
+    tasks = Mended()
+    stack = Stack(json.dumps(machine({"all": {**definition, "End": True}})), tasks, hook)
+    arn = stack.start(FAILING)
+    stack.world.run()
+    assert stack.parent.state.error == "States.ExceedToleratedFailureThreshold"
+    tasks.is_mended = True
+    seen = hook.seen if isinstance(hook, CrashAt) else 0
+    stack.call("RedriveExecution", executionArn=arn, clientToken="once")
+    stack.world.run()
+    return stack, seen
+
+
+@pytest.mark.parametrize("definition", BROKEN)
+def test_a_redrive_runs_each_child_to_its_success(definition: Machine) -> None:
+    stack, _ = redriven(definition, no_faults)
+    assert stack.parent.state.status == "SUCCEEDED"
+    assert stack.children == {"SUCCEEDED": len(FAILING)}
+    assert stack.is_sound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("definition", BROKEN)
+def test_one_crash_at_any_effect_of_a_redrive_changes_nothing(
+    definition: Machine, when: When
+) -> None:
+    counting = CrashAt(None, when)
+    _, begun = redriven(definition, counting)
+    for number in range(begun, counting.seen, 2):
+        stack, _ = redriven(definition, CrashAt(number, when))
+        assert stack.parent.state.status == "SUCCEEDED", number
+        assert stack.world.kills == 1
+        assert stack.children == {"SUCCEEDED": len(FAILING)}, number
+        assert stack.is_sound, number
+
+
+def test_crashes_at_random_lose_no_child_of_a_redrive() -> None:
+    for seed in range(6):
+        print(f"seed {seed}")
+        stack, _ = redriven(SOME_AT_ONCE, RandomCrashes(seed, chance=0.02, crashes_max=200))
+        assert stack.children == {"SUCCEEDED": len(FAILING)}
+        assert stack.is_sound

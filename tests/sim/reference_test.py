@@ -222,7 +222,7 @@ def _none_at_all(*_arguments: object) -> int:
 
 
 def _without_the_last(
-    _decision: object, _frame: object, _batcher: object, items: Sequence[object]
+    _evaluate: object, _batcher: object, items: Sequence[object]
 ) -> tuple[list[object], list[int]]:
     """The last item gets into no batch."""
     return [{"Items": items[:-1]}], [len(items) - 1]
@@ -238,7 +238,7 @@ PLANTED = [
     ("holdfast.core.lanes.is_tolerated", _never, "two of three"),
     ("holdfast.core.advance._is_heartbeat_missed", _never, "heartbeat missed"),
     ("holdfast.core.map_run._is_over_threshold", _never, "distributed fails"),
-    ("holdfast.core.map_run._failures_max", _none_at_all, "distributed"),
+    ("holdfast.core.bounds.Bounds.failures_max", _none_at_all, "distributed"),
     ("holdfast.core.map_run.batched", _without_the_last, "distributed"),
 ]
 

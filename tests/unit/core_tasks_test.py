@@ -350,9 +350,29 @@ def durable_steps(case: MachineCase) -> float:
 )
 def test_the_end_of_an_attempt_is_a_durable_step(resource: str, end: Fact) -> None:
     case = begun(task(resource, Arguments={}))
+    case.offer(ActivityStarted(0, 1, None))
     assert durable_steps(case) == 0
     case.offer(end)
     assert durable_steps(case) == 1
+
+
+@pytest.mark.parametrize(
+    ("resource", "event"), [(CALLBACK, "TaskSubmitFailed"), (SEND, "TaskFailed")]
+)
+def test_a_call_that_fails_before_its_answer_is_awaited_was_not_submitted(
+    resource: str, event: str
+) -> None:
+    case = begun(task(resource, Arguments={}))
+    case.offer(FailedWith(0, 1, "E", "C"))
+    told = case.last(event)
+    assert (told.details["error"], told.details["cause"]) == ("E", "C")
+
+
+def test_a_submitted_task_that_fails_has_failed() -> None:
+    case = begun(task(CALLBACK, Arguments={}))
+    case.offer(Submitted(0, 1, {}))
+    case.offer(FailedWith(0, 1, "E", "C"))
+    assert case.last("TaskFailed").details["error"] == "E"
 
 
 def test_the_end_of_a_wait_is_a_durable_step() -> None:

@@ -15,11 +15,14 @@ MODULE: Final = """
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import logging
 import math
+import random
+import uuid
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
@@ -119,6 +122,7 @@ def total_of(cents: list[int]) -> int:
     return sum(cents)
 
 TOOLS = choice(charge, vat)
+HANDLERS = {"sum": total_of, "vat": vat}
 
 @workflow
 def pack(order_id: str, quick: bool = False) -> str:

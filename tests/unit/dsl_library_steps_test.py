@@ -9,10 +9,12 @@ import pytest
 
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.testing import World, real
 from tests.unit.dsl_expressions_test import HEADER
 from tests.unit.dsl_kit import assert_same, loaded
 
 HELPERS = """
+import itertools, random, time, uuid
 def share(n: int) -> str:
     return f"{n / 7}"
 def tail(name: str) -> str:
@@ -56,6 +58,35 @@ PROGRAMS: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
 return [s, share(n) + share(n + 1), tail(s) if n > 1 else f"{n / 3}"]""",
         [{"s": "a@b", "n": 1}, {"s": "B@c", "n": 2}],
     ),
+    "decimals": (
+        "p: Decimal, n: int",
+        """q = p * 2 + Decimal("1.50")
+q += n
+return [q, q > 3, p == n, n * p, float(p), int(p), f"{q:.2f}", round(p, 1), q / 3, -1 * p]""",
+        [{"p": "1.10", "n": 2}, {"p": "2.00", "n": 2}],
+    ),
+    "dates that are made": (
+        "n: int",
+        """at = datetime.fromisoformat("2026-03-01T00:00:00+01:00")
+zero = datetime(2030, 1, 1, tzinfo=timezone.utc)
+return [date(2026, 1, 1), date(2026, n, 1), zero, at, float("1.5")]""",
+        [{"n": 2}],
+    ),
+    "map, filter and the like": (
+        "xs: list[int], ss: list[str]",
+        """lists = [list(map(str, xs)), list(filter(None, ss)), list(dict.fromkeys(ss))]
+return [lists, ",".join(map(str.upper, ss)), sum(map(lambda x: x * 2, xs)),
+    list(filter(lambda x: x > 1, xs)), sorted(map(abs, xs)), [y for y in map(str, xs) if y],
+    list(itertools.chain(xs, [9])), list(itertools.chain.from_iterable([xs, xs]))]""",
+        [{"xs": [1, 2, 3], "ss": ["a", "", "a"]}, {"xs": [], "ss": []}],
+    ),
+    "the first item": (
+        "lines: list[Line]",
+        """found = next((line for line in lines if line.qty > 1), None)
+name = next((line.sku for line in lines if line.qty > 5), "none")
+return [found.qty if found else 0, name, next(line.qty for line in lines)]""",
+        [{"lines": [{"sku": "a"}, {"sku": "b", "qty": 2}]}, {"lines": []}],
+    ),
     "durations": ("d: timedelta", "return f'{d}' + str(minutes(90))", [{"d": "PT90S"}]),
 }
 
@@ -68,6 +99,26 @@ def test_a_step_of_the_library_has_the_value_of_python(name: str, tmp_path: Path
     with loaded(tmp_path, source) as module:
         for values in inputs:
             assert_same(module.flow, values)
+
+
+def test_the_clock_of_a_workflow_is_the_virtual_one_and_chance_has_one_result(
+    tmp_path: Path,
+) -> None:
+    body = """
+    ends, rounds = datetime.now(timezone.utc) + timedelta(hours=1), 0
+    while datetime.now(tz=timezone.utc) < ends:
+        sleep(minutes(20))
+        rounds += 1
+    key = str(uuid.uuid4())
+    echo(random.randint(3, 3))
+    return [rounds, len(key), random.choice(["a"]), 0 <= random.random() < 1,
+        f"{date.today()} {time.time():.0f} {datetime.now()}", uuid.uuid4().hex == key]"""
+    source = f"{HEADER}{HELPERS}\n@workflow\ndef flow(n: int) -> Any:{body}\n"
+    with loaded(tmp_path, source) as module:
+        run = World(others=real).run(module.flow, 1)
+    moment = "2026-01-01 1767229200 2026-01-01 01:00:00"
+    assert run.output == [3, 36, "a", True, moment, False]
+    assert run.steps == ["echo"]
 
 
 def test_a_comprehension_has_no_steps_of_the_library(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from holdfast.errors import ServiceFault
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import Clock
 from holdfast.runtime.status_events import OWN_SOURCE
+from holdfast.runtime.storage.spread import STARTS_PER_SECOND, spread_for
 
 NAMES = ResourceNames("e", "m", "b", "https://q/w", "https://q/s", "https://q/t")
 
@@ -51,6 +52,7 @@ def test_a_host_without_choices_has_aws_limits_and_no_events(made: Callable[...,
     assert host.setting.question_events is None
     assert host.setting.archives is False
     assert host.has_threads is True
+    assert host.spread == spread_for(STARTS_PER_SECOND) != spread_for(10_000)
     assert host.ports.names == NAMES
     assert host.metrics._stack == "Shop"
     assert "loan_approval" in host.front.workflows
@@ -65,6 +67,7 @@ def test_each_choice_is_one_variable(made: Callable[..., Host]) -> None:
     assert made(ENV_QUESTION_EVENTS="off").setting.question_events is None
     assert made(ENV_ARCHIVE_BUCKET="archive").setting.archives is True
     assert made(ENV_FORMS_URL="https://forms").forms_scheme == "https"
+    assert made(ENV_STARTS_PER_SECOND="10000").spread == spread_for(10_000)
     events = made(ENV_QUESTION_EVENTS="on").setting.question_events
     assert events is not None
     assert (events.stack, events.url) == ("Shop", "https://forms")

@@ -111,6 +111,7 @@ def test_arguments_that_do_not_fit_never_reach_the_function(page: ModuleType) ->
     result = perform(page, clients, {"parcel": {"grams": 5}})
     assert isinstance(result, TaskFailed)
     assert result.error == "InvalidArguments"
+    assert result.cause == "weigh(parcel.id: field required)"
     assert clients.calls == []
 
 

@@ -379,6 +379,10 @@ def test_a_call_that_aws_refuses_is_not_repeated(deployment: Deployment) -> None
     result = function.tasks(deployment).perform(asked("charge", {"order": "o1"}))
     assert isinstance(result, TaskFailed)
     assert "AccessDenied" in str(result.cause)
+    call = (
+        "charge: the function of the group payments: the call of the group payments was refused: "
+    )
+    assert str(result.cause).startswith(call)
     assert len(function.calls) == 1
 
 

@@ -273,3 +273,27 @@ def test_whatever_an_invocation_has_measured_is_written_with_its_time(
     found.host.events({"id": "b1", "detail": {"name": "paid", "key": "k1", "data": 5}})
     found.host.sweeper(Context())
     assert flushed == [now_ms] * 3
+
+
+def test_a_fault_is_logged_with_the_message_or_the_shard_that_it_concerns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_given: Any) -> Any:
+        raise ServiceFault("HF321", "slow down")
+        yield
+
+    told: list[tuple[str, dict[str, str]]] = []
+    found = site(chain(1))
+    found.host.log_fault = lambda what, _error, **ids: told.append((what, ids))
+    found.ports.receive_dead_letters = lambda queue: letters({"k": "?"})  # type: ignore[method-assign]
+    monkeypatch.setattr("holdfast.aws.host.deliver", fail)
+    monkeypatch.setattr("holdfast.aws.host.DEAD_LETTER_BATCHES_MAX", 1)
+    monkeypatch.setattr("holdfast.runtime.maintenance.sweeper.sweep", fail)
+    quiet(found)
+    assert found.host.worker({"Records": [record("m9")]}, Context())["batchItemFailures"]
+    found.host.sweeper(Context())
+    assert ("a work message was not processed", {"message_id": "m9"}) in told
+    assert ("a dead letter was not revived", {"message_id": "m0"}) in told
+    assert {ids["shard"] for what, ids in told if what == "a shard was not swept"} == {
+        str(shard) for shard in range(16)
+    }

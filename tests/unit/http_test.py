@@ -152,7 +152,9 @@ def test_events_without_a_waiting_execution_are_listed() -> None:
     [("GET", "/"), ("GET", "/nothing"), ("DELETE", "/executions"), ("POST", "/executions/x/y")],
 )
 def test_a_route_that_is_not_there_is_404(method: str, path: str) -> None:
-    assert problem(site(chain(1)).request(method, path)) == (404, "HF208")
+    found = site(chain(1)).request(method, path)
+    assert problem(found) == (404, "HF208")
+    assert found[1]["error"]["message"] == f"there is no route {method} {path}"
 
 
 # -- unknown routes -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Client, ReplyTimeout, RequestRejected
 from holdfast.errors import RequestError
-from holdfast.runtime import kept_events
+from holdfast.runtime import inbox
 from holdfast.runtime.effects import Effect, Update
 from holdfast_simulator.world import no_faults
 from tests.unit import conversation_flows
@@ -109,7 +109,7 @@ def test_a_late_worker_does_not_hide_the_wait_of_a_retry(
     run = ended_order(stack, client)
 
     def retry_first(_world: Any, effect: Effect, when: str) -> None:
-        if when == "before" and isinstance(effect, Update) and kept_events.OVER in effect.put:
+        if when == "before" and isinstance(effect, Update) and inbox.OVER in effect.put:
             stack.world.hook = no_faults
             client.drop_event(*PLACE, "e1", "of another order")
             client.retry(run, "it was stopped too early")

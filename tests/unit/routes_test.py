@@ -65,7 +65,12 @@ def answered(
 ) -> tuple[int, Any]:
     """Return status and body of the route with no parameters, an empty body and a caller of IAM."""
     host: Any = SimpleNamespace(
-        front=Commands(), perform=_drained, forms_scheme=forms, log_fault=print
+        front=Commands(),
+        perform=_drained,
+        forms_scheme=forms,
+        log_fault=print,
+        ports=SimpleNamespace(perform=lambda _clock: 0),
+        look=lambda _now_ms: None,
     )
     method, _, path = route.partition(" ")
     authorizer = {"jwt": {"claims": claims}} if claims else {"iam": {"userArn": CALLER}}
@@ -105,7 +110,8 @@ def test_the_table_has_every_route_of_the_stack() -> None:
 
 
 def test_each_route_gives_the_command_and_takes_the_fields_that_were_reviewed() -> None:
-    assert list(lines()) == GOLDEN.read_text(encoding="utf-8").splitlines()
+    reviewed = GOLDEN.read_text(encoding="utf-8").splitlines()
+    assert list(lines()) == reviewed, "python -m tests.unit.routes_test writes the text anew"
 
 
 @pytest.mark.parametrize("route", TABLE)
@@ -122,6 +128,15 @@ def test_a_route_takes_each_field_that_it_knows_and_no_other(route: str) -> None
     status, answer = answered(route, body='{"other": 1}')
     assert (status, answer["error"]["code"]) == (400, "HF219")
     assert answer["error"]["help"] == f"known: {', '.join(fields)}"
+
+
+def test_a_start_that_changes_nothing_and_a_known_version_are_200() -> None:
+    assert TABLE["POST /executions"].status({"started": True}) == 201
+    assert TABLE["POST /executions"].status({}) == 201
+    assert TABLE["POST /executions"].status({"started": False}) == 200
+    assert TABLE["POST /workflows"].status({"registered": True}) == 201
+    assert TABLE["POST /workflows"].status({"registered": False}) == 200
+    assert TABLE["GET /executions"].status({}) == 200
 
 
 @pytest.mark.parametrize("route", ["POST /pauses", "POST /limits/{name}", "POST /format"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from tests.unit.states_kit import PLACE
 from tests.unit.states_world import PASS, WAIT, Office, states
 
@@ -237,3 +238,135 @@ def test_an_execution_without_a_distributed_map_has_none() -> None:
     office = Office()
     execution = office.start(office.create(states(A=PASS)))
     assert office.call("ListMapRuns", executionArn=execution) == {"mapRuns": []}
+
+
+# -- redrive ---------------------------------------------------------------------------------------
+
+
+class Shaky:
+    """Calls of which some fail, by the number in their arguments, until they are mended."""
+
+    def __init__(self, *broken: int) -> None:
+        self.broken = set(broken)
+        self.calls: list[int] = []
+
+    def __call__(self, effect: RunTask) -> TaskSucceeded | TaskFailed:
+        number = cast("dict[str, int]", effect.arguments)["MaxBuckets"]
+        self.calls.append(number)
+        return TaskFailed("Broken", None) if number in self.broken else TaskSucceeded(number)
+
+
+CALL = {
+    "Type": "Task",
+    "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets",
+    "Arguments": {"MaxBuckets": "{% $states.input %}"},
+}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 40])
+def test_a_redrive_of_the_parent_runs_only_the_items_that_had_not_succeeded(
+    concurrency: int,
+) -> None:
+    shaky = Shaky(3, 4)
+    office = Office(shaky)
+    definition = flow(CALL, MaxConcurrency=concurrency, ToleratedFailureCount=1)
+    execution = office.start(office.create(definition), [1, 2, 3, 4, 5])
+    office.wait(100)
+    arn = only_run(office, execution)["mapRunArn"]
+    assert office.call("DescribeMapRun", mapRunArn=arn)["status"] == "FAILED"
+    done = [number for number in shaky.calls if number not in shaky.broken]
+    shaky.broken.clear()
+    shaky.calls.clear()
+
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(100)
+    described = office.describe(execution)
+    assert (described["status"], described["output"]) == ("SUCCEEDED", "[1,2,3,4,5]")
+    assert sorted(shaky.calls) == sorted({1, 2, 3, 4, 5}.difference(done))
+    run = office.call("DescribeMapRun", mapRunArn=arn)
+    assert (run["status"], run["redriveCount"]) == ("SUCCEEDED", 1)
+    assert run["redriveDate"] >= run["startDate"]
+    assert run["executionCounts"]["succeeded"] == run["executionCounts"]["total"] == 5
+    assert office.types(execution)[-6:] == [
+        "ExecutionRedriven",
+        "MapRunRedriven",
+        "MapRunSucceeded",
+        "MapStateSucceeded",
+        "MapStateExited",
+        "ExecutionSucceeded",
+    ]
+
+
+def test_a_child_is_redriven_where_it_failed_and_only_through_its_parent() -> None:
+    shaky = Shaky(7)
+    office = Office(shaky)
+    definition = flow(PASS)
+    definition["States"]["Over"]["ItemProcessor"]["States"] = {
+        "Do": {"Type": "Pass", "Next": "Call"},
+        "Call": {**CALL, "End": True},
+    }
+    execution = office.start(office.create(definition), [7])
+    office.wait(100)
+    arn = only_run(office, execution)["mapRunArn"]
+    [row] = office.call("ListExecutions", mapRunArn=arn)["executions"]
+    assert (row["status"], row["itemCount"]) == ("FAILED", 1)
+    child = office.describe(row["executionArn"])
+    assert child["redriveStatus"] == "REDRIVABLE_BY_MAP_RUN"
+    refused = office.refusal("RedriveExecution", executionArn=row["executionArn"])
+    assert refused[0] == "ExecutionNotRedrivable"
+
+    shaky.broken.clear()
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(100)
+    child = office.describe(row["executionArn"])
+    assert (child["status"], child["redriveCount"]) == ("SUCCEEDED", 1)
+    assert office.types(row["executionArn"]).count("PassStateEntered") == 1
+    assert office.describe(execution)["output"] == "[7]"
+
+
+def test_a_map_run_is_redriven_again_and_again() -> None:
+    shaky = Shaky(1, 2)
+    office = Office(shaky)
+    execution = office.start(office.create(flow(CALL)), [1, 2, 3])
+    office.wait(100)
+    arn = only_run(office, execution)["mapRunArn"]
+    for count in (1, 2):
+        shaky.broken.discard(count)
+        office.call("RedriveExecution", executionArn=execution)
+        office.wait(100)
+        assert office.call("DescribeMapRun", mapRunArn=arn)["redriveCount"] == count
+    assert office.describe(execution)["output"] == "[1,2,3]"
+
+
+def test_children_of_a_stopped_execution_are_redriven_even_while_they_stop() -> None:
+    office = Office()
+    execution = office.start(office.create(flow(WAIT, MaxConcurrency=2)), [1, 2, 3])
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    office.call("StopExecution", executionArn=execution)
+    office.wait(0)
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(1_000)
+    assert office.describe(execution)["status"] == "SUCCEEDED"
+    counts = office.call("DescribeMapRun", mapRunArn=arn)["executionCounts"]
+    assert (counts["succeeded"], counts["total"]) == (3, 3)
+
+
+def test_a_stop_after_a_redrive_stops_the_redriven_children() -> None:
+    shaky = Shaky(1)
+    office = Office(shaky)
+    definition = flow(PASS)
+    definition["States"]["Over"]["ItemProcessor"]["States"] = {
+        "Do": {**CALL, "Output": "{% $states.input %}", "Next": "Nap"},
+        "Nap": {**WAIT, "End": True},
+    }
+    execution = office.start(office.create(definition), [1])
+    office.wait(10)
+    shaky.broken.clear()
+    office.call("RedriveExecution", executionArn=execution)
+    office.wait(10)
+    office.call("StopExecution", executionArn=execution)
+    office.wait(10)
+    arn = only_run(office, execution)["mapRunArn"]
+    [row] = office.call("ListExecutions", mapRunArn=arn)["executions"]
+    assert row["status"] == "ABORTED"

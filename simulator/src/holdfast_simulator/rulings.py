@@ -31,7 +31,9 @@ _STATUS: Final = {
 _TASKS: Final = ("Task", "LambdaFunction", "Activity")
 _SCHEDULED: Final = frozenset(f"{task}Scheduled" for task in _TASKS)
 _SUCCEEDED: Final = frozenset(f"{task}Succeeded" for task in _TASKS)
-_FAILED: Final = frozenset(f"{task}{how}" for task in _TASKS for how in ("Failed", "TimedOut"))
+_FAILED: Final = frozenset(f"{task}{how}" for task in _TASKS for how in ("Failed", "TimedOut")) | {
+    "TaskSubmitFailed"
+}
 
 
 class RecordedEvents(Protocol):

@@ -3,8 +3,9 @@
     whole = math.ceil(order.weight)         log.info("order %s is paid", order.id)
 
 Each is a step like a call of a `@pure` function, with the name of its module and function. The list
-has functions that give the same result for the same arguments, and that take and return JSON
-values. So `re.match`, which returns an object, and `random.random` are not in it.
+has functions that take and return JSON values. So `re.match`, which returns an object, is not in
+it. The result of a step is recorded, so `random.random` and `uuid.uuid4` are in it: a workflow has
+each number once.
 
 `holdfast.log` writes one line of a logger. The history has its arguments.
 """
@@ -21,6 +22,8 @@ from typing import Any, Final
 from holdfast.api.tasks import Pure
 
 LOG: Final = "holdfast.log"
+#: `datetime.now(timezone.utc)`
+NOW: Final = "holdfast.now"
 LEVELS: Final = ("debug", "info", "warning", "error", "critical", "exception")
 
 
@@ -50,6 +53,9 @@ def task_of(function: object) -> Pure[..., Any] | None:
 def _name_of(function: Any) -> str:
     module, name = getattr(function, "__module__", None), getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
+    if type(owner).__module__ == "random":
+        # `random.random` is a method of the generator that the module keeps.
+        return f"random.{name}"
     if isinstance(owner, type):
         # A method of a class, such as `datetime.fromisoformat`, has no module of its own.
         return f"{owner.__module__}.{owner.__qualname__}.{name}"
@@ -58,6 +64,9 @@ def _name_of(function: Any) -> str:
 
 def _found(name: str) -> Callable[..., Any]:
     """Return the function: `str.title` of the builtins, `urllib.parse.quote` of a module."""
+    if name == NOW:
+        clock = importlib.import_module("datetime")
+        return functools.partial(clock.datetime.now, clock.timezone.utc)
     module, _, attribute = name.rpartition(".")
     owner = getattr(builtins, module, None)
     if owner is None:

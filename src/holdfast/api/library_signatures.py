@@ -6,6 +6,7 @@ with its class, and `self` is its first parameter: the step `str.title` calls `s
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -77,6 +78,20 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
     "unicodedata.normalize": (("form: str", "unistr: str"), str),
     "string.capwords": (("s: str",), str),
     "difflib.get_close_matches": (("word: str", "possibilities: list[str]"), list[str]),
+    "uuid.uuid4": ((), importlib.import_module("uuid").UUID),
+    "random.random": ((), float),
+    "random.uniform": (("a: float", "b: float"), float),
+    "random.gauss": (("mu: float", "sigma: float"), float),
+    "random.randint": (("a: int", "b: int"), int),
+    "random.randrange": (("start: int", "stop: int ="), int),
+    "random.choice": (("seq: list[Any]",), Any),
+    "random.sample": (("population: list[Any]", "k: int"), list[Any]),
+    "secrets.token_hex": (("nbytes: int =",), str),
+    "secrets.token_urlsafe": (("nbytes: int =",), str),
+    "time.time": ((), float),
+    "datetime.datetime.now": ((), datetime),
+    "datetime.datetime.utcnow": ((), datetime),
+    "datetime.date.today": ((), date),
     "posixpath.basename": (("p: str",), str),
     "posixpath.dirname": (("p: str",), str),
     "posixpath.splitext": (("p: str",), tuple[str, str]),
@@ -123,6 +138,7 @@ _METHODS: Final[Mapping[str, Signature]] = {
     "float.__format__": (("self: float", "spec: str"), str),
     "float.__round__": (("self: float", "ndigits: int"), float),
     "float.__str__": (("self: float",), str),
+    "holdfast.now": ((), datetime),
     "builtins.str": (("object: Any",), str),
     "builtins.repr": (("object: Any",), str),
     "builtins.format": (("value: Any", "spec: str"), str),
@@ -155,6 +171,21 @@ _METHODS: Final[Mapping[str, Signature]] = {
     "decimal.Decimal.__round__": (("self: Decimal", "ndigits: int"), Decimal),
     "decimal.Decimal.quantize": (("self: Decimal", "exp: Decimal", "rounding: str ="), Decimal),
 }
+#: The functions that read the clock.
+CLOCKS: Final = frozenset(
+    {
+        "holdfast.now",
+        "time.time",
+        "datetime.datetime.now",
+        "datetime.datetime.utcnow",
+        "datetime.date.today",
+    }
+)
+#: The functions whose results differ at each call. A step has its result once, so a workflow may
+#: call them. The test kit cannot compare a workflow that does with its Python.
+VOLATILE: Final = CLOCKS | {
+    name for name in FUNCTIONS if name.partition(".")[0] in ("random", "secrets", "uuid")
+}
 SIGNATURES: Final[Mapping[str, Signature]] = MappingProxyType({**FUNCTIONS, **_METHODS})
 TYPES: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -166,6 +197,7 @@ TYPES: Final[Mapping[str, Any]] = MappingProxyType(
         "dict[str, Any]": dict[str, Any],
         "float": float,
         "int": int,
+        "list[Any]": list[Any],
         "list[float]": list[float],
         "list[str]": list[str],
         "str": str,

@@ -50,6 +50,7 @@ from typing import Any, Final, assert_never
 from holdfast.asl import error_names
 from holdfast.asl.program import MapState, PollRule, Program, TaskState
 from holdfast.core import cancelling, facts, forking, map_run, migrating, pausing, skipping, steps
+from holdfast.core.apply.map_run import children_to_resume
 from holdfast.core.decision import (
     Decision,
     HistoryFullError,
@@ -517,22 +518,29 @@ def _fail(
     assert isinstance(state, TaskState)
     texts = {"error": error, "cause": cause}
     details = {key: text for key, text in texts.items() if text is not None}
-    event = event_type(state, _failure_name(frame.waiting, error, cause))
+    event = event_type(state, _failure_name(decision.state, frame.waiting, error, cause))
     details = {**resource_of(state), **details}
     own: dict[str, Any] = {} if traceback is None else {"traceback": traceback}
     decision.emit(event, frame=frame.id, previous=previous, details=details, **own)
     handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
 
 
-def _failure_name(waiting: WaitingFor, error: str | None, cause: str | None) -> str:
-    """Return the end of the name of the event. An activity's task that fails before a poller has
-    taken it could not be scheduled.
+def _failure_name(
+    execution: Execution, waiting: WaitingFor, error: str | None, cause: str | None
+) -> str:
+    """Return the end of the name of the event.
+
+    An activity's task that fails before a poller has taken it could not be scheduled. A call that
+    fails although its result was to come later could not be submitted (AWS docs,
+    TaskSubmitFailedEventDetails); a workflow has no such event.
     """
     if error == error_names.TIMEOUT and cause is None:
         return "TimedOut"
     match waiting:
         case Awaiting(kind="activity", is_begun=False):
             return "ScheduleFailed"
+        case Attempt(kind="callback" | "sync") if execution.origin is not None:
+            return "SubmitFailed"
         case _:
             return "Failed"
 
@@ -729,6 +737,8 @@ def is_redriven_by(state: Execution, fact: facts.RedriveRequested | facts.SkipRe
     """
     if fact.control_id <= state.last_control or not state.resting or state.is_undone:
         return False
+    if isinstance(fact, facts.RedriveRequested) and fact.round:
+        return state.parent is not None and fact.round > state.parent.get("round", 0)
     assert state.stopped_ms is not None
     return fact.control_id >= f"{state.stopped_ms - 2 * CLOCK_ERROR_MS:015d}"
 
@@ -747,10 +757,17 @@ def _redrive(decision: Decision, fact: facts.RedriveRequested) -> None:
     own: dict[str, Any] = {"control": fact.control_id}
     words = {"reason": fact.reason, "by": fact.by}
     own |= {name: text for name, text in words.items() if text is not None}
+    if fact.round:
+        own["round"] = fact.round
     if decision.program.timeout_seconds is not None:
         own["due"] = decision.moment.now_ms + decision.program.timeout_seconds * 1_000
+    map_runs = [one.id for one in state.resting.values() if children_to_resume(one.waiting)]
+    if map_runs:
+        own["map_runs"] = map_runs
     details = {"redriveCount": state.redrives + 1}
     decision.emit("ExecutionRedriven", previous=state.last_event, details=details, **own)
+    for frame_id in map_runs:
+        map_run.go_on(decision, frame_id)
     for frame in state.resting.values():
         for due in frame.deadlines if frame.id in decision.state.frames else ():
             cancelling.set_deadline(decision, frame.id, due.number, due.seconds)

@@ -43,11 +43,12 @@ class RegisterForEvent:
 @dataclass(frozen=True, slots=True)
 class StartChild:
     """Start the child execution of one lane of a distributed Map. It may have been started
-    already.
+    already. `redrives` is that of its map run: after a redrive the child may be redriven instead.
     """
 
     entry: int
     lane: int
+    redrives: int = 0
 
 
 @dataclass(frozen=True, slots=True)

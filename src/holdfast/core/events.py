@@ -32,7 +32,7 @@ TASK_EVENTS: Final[Mapping[TaskKind, str]] = {"lambda": "LambdaFunction", "activ
 #: The events that count as a durable step. They are the result of an attempt, an event or answer
 #: that was applied, and a timer that fired.
 DURABLE_EVENTS: Final = frozenset(
-    {"WaitStateExited"}
+    {"WaitStateExited", "TaskSubmitFailed"}
     | {
         f"{task}{result}"
         for task in ("Task", "LambdaFunction", "Activity")

@@ -253,12 +253,14 @@ class StopRequested:
 class RedriveRequested:
     """Control message: an ended execution that has not succeeded continues where it stopped.
 
-    `by` is the verified identity of the caller. Only the history shows `reason` and `by`.
+    `by` is the verified identity of the caller. Only the history shows `reason` and `by`. `round`
+    is the redrive of the map run that redrives this child of it, 0 for any other request.
     """
 
     control_id: str
     reason: str | None = None
     by: str | None = None
+    round: int = 0
 
 
 @dataclass(frozen=True, slots=True)

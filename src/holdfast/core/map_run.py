@@ -205,6 +205,20 @@ def bounds_requested(decision: Decision, fact: facts.BoundsRequested) -> None:
         _exceeded(decision, frame.id, frame.waiting.started)
 
 
+def go_on(decision: Decision, frame_id: str) -> None:
+    """Record the redrive of a map run. If each of its children had succeeded, and only its results
+    were not written, they are written now.
+    """
+    frame = decision.state.frames.get(frame_id)
+    if frame is None or not isinstance(frame.waiting, ChildExecutions):
+        return
+    children = frame.waiting
+    details = {"mapRunArn": children.map_run_arn, "redriveCount": children.redrives}
+    decision.emit("MapRunRedriven", frame=frame.id, previous=frame.previous, details=details)
+    if len(children.results) == len(children.inputs):
+        _finish(decision, frame_id)
+
+
 def _select(decision: Decision, frame: Frame, state: MapState, item: MapItem) -> Json:
     if state.item_selector is None:
         return default_input(item)

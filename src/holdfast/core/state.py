@@ -55,7 +55,8 @@ class Parent(TypedDict):
     """The waiting place of the parent execution, to which this execution reports its end.
 
     `lane` is set for a child of a distributed Map, and absent for an execution that a task has
-    started. `as_json`: the result is reported as JSON (`.sync:2`), not as text.
+    started. `as_json`: the result is reported as JSON (`.sync:2`), not as text. `round`: the
+    redrive of the map run that has started or redriven the child, absent before the first one.
     """
 
     run: str
@@ -63,6 +64,7 @@ class Parent(TypedDict):
     attempt: int
     lane: NotRequired[int]
     as_json: NotRequired[bool]
+    round: NotRequired[int]
 
 
 class Attribute(NamedTuple):
@@ -175,13 +177,14 @@ class FailedState:
     the owner.
 
     `entry` and `attempt` are those of the failed task; None and 0 when the state is no task.
-    `lanes` are those of a Parallel or Map: if the execution ends with this failure, a redrive
-    continues them.
+    `lanes` are those of a Parallel or Map, `children` those of a distributed Map: if the execution
+    ends with this failure, a redrive continues them.
     """
 
     entry: int | None
     attempt: int
     lanes: Lanes | None = None
+    children: ChildExecutions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +200,8 @@ class Attempt:
     * `queued`: a limit refused the attempt. It has no lease and waits for its turn.
     * `polls`: how often the task has returned no value, the last time at `polled_ms`. The attempt
       is the next poll.
+    * `children`: those of the distributed Map whose results the attempt writes, without inputs and
+      results, which `arguments` has.
     """
 
     entry: int
@@ -214,6 +219,7 @@ class Attempt:
     queued: Queued | None = None
     polls: int = 0
     polled_ms: int | None = None
+    children: ChildExecutions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +366,10 @@ class ChildExecutions:
     `inputs` are by lane number; `items` says how many items are in each. `results` are those of the
     lanes that have ended. Lanes up to `started` that have no result are running. `failures_max`
     counts items, not children; it follows from `count` and `percentage`.
+
+    `redrives` says how often the map run was redriven, the last time at `redriven_ms`. The children
+    below `begun` ran before the last redrive, so they are redriven, and not started. `held` are
+    those of them that wait for their redrive, because enough children run.
     """
 
     entry: int
@@ -372,10 +382,17 @@ class ChildExecutions:
     results: Mapping[int, ChildResult]
     count: int | None = None
     percentage: float | None = None
+    redrives: int = 0
+    redriven_ms: int = 0
+    begun: int = 0
+    held: tuple[int, ...] = ()
 
     @property
     def open_lanes(self) -> list[int]:
-        return [lane for lane in range(self.started) if lane not in self.results]
+        waiting = set(self.held)
+        return [
+            lane for lane in range(self.started) if lane not in self.results and lane not in waiting
+        ]
 
 
 class ChildResult(TypedDict):

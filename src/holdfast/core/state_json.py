@@ -171,13 +171,15 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
         del waiting["timeout_seconds"]
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
-    if isinstance(frame.waiting, Lanes | ChildExecutions):
+    if isinstance(frame.waiting, Lanes):
         waiting["results"] = _pairs(frame.waiting.results)
     if isinstance(frame.waiting, ChildExecutions):
-        # Omit each bound when it is absent, for releases that do not know the fields.
-        for name in ("count", "percentage"):
-            if waiting[name] is None:
-                del waiting[name]
+        waiting = _children_to_json(frame.waiting)
+    if isinstance(frame.waiting, Attempt | FailedState):
+        # Omit the field when it is absent, for releases that do not know it.
+        del waiting["children"]
+        if frame.waiting.children is not None:
+            waiting["children"] = _children_to_json(frame.waiting.children)
     # Omit the error when it is absent. A release that does not know the field can then read the
     # snapshot.
     error = {} if frame.error is None else {"error": frame.error}
@@ -192,6 +194,23 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
 
 def _lanes_to_json(lanes: Lanes) -> dict[str, Any]:
     return {**_fields(lanes, ()), "results": _pairs(lanes.results)}
+
+
+def _children_to_json(children: ChildExecutions) -> dict[str, Any]:
+    """Omit each field that has its default, for releases that do not know the field."""
+    fields = _fields(children, ())
+    for name in ("count", "percentage"):
+        if fields[name] is None:
+            del fields[name]
+    for name in ("redrives", "redriven_ms", "begun", "held"):
+        if not fields[name]:
+            del fields[name]
+    return {**fields, "results": _pairs(children.results)}
+
+
+def _children_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
+    held = tuple(document.get("held", ()))
+    return {**document, "results": dict(document["results"]), "held": held}
 
 
 def _frame_from_json(document: Mapping[str, Any]) -> Frame:
@@ -210,7 +229,9 @@ def _frame_from_json(document: Mapping[str, Any]) -> Frame:
     if kind is Lanes:
         waiting = _lanes_from_json(waiting)
     if kind is ChildExecutions:
-        waiting["results"] = dict(waiting["results"])
+        waiting = _children_from_json(waiting)
+    elif waiting.get("children"):
+        waiting["children"] = ChildExecutions(**_children_from_json(waiting["children"]))
     parts = {
         "retries": dict(document["retries"]),
         "deadlines": tuple(OpenDeadline(*due) for due in document["deadlines"]),

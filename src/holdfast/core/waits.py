@@ -206,7 +206,7 @@ def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
                 yield StartTimer(waiting.entry, min(dues_ms))
         case ChildExecutions():
             for lane in waiting.open_lanes:
-                yield StartChild(waiting.entry, lane)
+                yield StartChild(waiting.entry, lane, waiting.redrives)
         case Entered() | Exited() | FailedState() | Lanes():
             return
         case _:

@@ -9,6 +9,20 @@ Rules of this file:
 * As long as the parent waits for a child, the end of the child is sent again; then no longer.
 * A child whose parent has stopped waiting is stopped. The stop stays a pending command until the
   parent's log records it.
+
+The redrive of a map run. The parent continues, and its unsuccessful children must continue, too. A
+child may still be stopping at that moment, or may have succeeded although it was to be stopped. So
+the log of the child decides, whenever the parent looks:
+
+    child has no log                     send its start
+    child runs                           nothing: its end wakes the parent, which looks again
+    child has succeeded                  its result counts
+    child ended otherwise, before this   send it a redrive with the number of the map run's redrive
+    redrive                              (`round`); a child that cannot continue counts as failed
+    child ended after this redrive       its result counts
+
+The notice of an end has the child's round in its key. A notice of an earlier round only makes the
+parent look.
 """
 
 from __future__ import annotations
@@ -16,8 +30,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Json, MapState, Program
 from holdfast.core import facts
+from holdfast.core.apply.map_run import children_to_resume
 from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.run_ids import child_name, child_run
 from holdfast.core.state import (
@@ -30,40 +46,132 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import awaited
 from holdfast.errors import HoldfastError
-from holdfast.limits import CONTROL_RETENTION_SECONDS
+from holdfast.limits import CLOCK_ERROR_MS, CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, inbox, messages
-from holdfast.runtime.commands.control import send_control
-from holdfast.runtime.effects import Effect, Get, Item, Message, NoResult, PutIfAbsent, Query, Send
+from holdfast.runtime.commands.control import send_control, wake_for_control
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    Message,
+    NoResult,
+    PutIfAbsent,
+    Query,
+    Send,
+)
 from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.runtime.storage.log import Log
 
+#: The cause of the failure of a child whose log was deleted before its map run was redriven.
+_GONE: Final = "The history of the execution is not kept any longer."
 ChildEnds = Generator[Effect, Any, list[facts.ChildEnded]]
 
 #: Inbox messages with this prefix report the end of a child: `k#<entry>#<lane>`.
 NOTICE_PREFIX: Final = "k#"
 
 
-def notice_key(entry: int, lane: int) -> str:
-    """Return the key of a notice. With lane -1 it sorts before that of the first lane."""
-    return f"{NOTICE_PREFIX}{entry}#{lane:06d}"
+def notice_key(entry: int, lane: int, redrives: int = 0) -> str:
+    """Return the key of a notice. With lane -1 it sorts before that of the first lane. `redrives`
+    is the redrive of the map run after which the child has ended.
+    """
+    again = f"#{redrives:04d}" if redrives else ""
+    return f"{NOTICE_PREFIX}{entry}#{lane:06d}{again}"
+
+
+def _place_of(key: str) -> tuple[int, int]:
+    """Return the lane and the redrive of a notice's key."""
+    with reading("a key of a notice"):
+        lane, _, redrives = key.removeprefix(NOTICE_PREFIX).partition("#")[2].partition("#")
+        return int(lane), int(redrives or 0)
 
 
 # -- starting --------------------------------------------------------------------------------------
 
 
-def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> NoResult:
-    """Send the start message of one child of a Map. An execution that has begun or ended ignores
-    it.
+def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> ChildEnds:
+    """Start one child of a Map, or redrive it. Return its end, if it has ended already.
+
+    An execution that has begun or ended ignores a start message.
     """
     assert log.state is not None
     frame = log.state.frame_of(entry)
     assert frame is not None, "it is owed by this very state"
-    assert isinstance(frame.waiting, ChildExecutions)
-    run = child_run(log.run, entry, lane)
     children = frame.waiting
+    assert isinstance(children, ChildExecutions)
+    if lane < children.begun:
+        child = yield from _load(log, child_run(log.run, entry, lane))
+        if child.state is not None or child.is_gone:
+            return (yield from _redrive(child, children, lane, now_ms))
+    yield from _send_start(log, program, frame, lane, now_ms)
+    return []
+
+
+def _load(log: Log, run: str) -> Generator[Effect, Any, Log]:
+    """Return the log of another execution, for the worker that has `log` in hand."""
+    other = Log(log.tenant, run, log.owner, log.message, log.formats)
+    yield from other.load()
+    return other
+
+
+def _redrive(child: Log, children: ChildExecutions, lane: int, now_ms: int) -> ChildEnds:
+    """Redrive a child that has begun before the redrive of its map run. Return its end when it
+    needs no redrive, or cannot continue.
+    """
+    state = child.state
+    if state is None:
+        gone: ChildResult = {
+            "status": "FAILED",
+            "started_ms": now_ms,
+            "stopped_ms": now_ms,
+            "error": error_names.RUNTIME,
+            "cause": _GONE,
+        }
+        return [facts.ChildEnded(children.entry, lane, gone)]
+    if not state.is_ended:
+        return []
+    assert state.parent is not None
+    is_over = state.status == "SUCCEEDED" or state.is_undone
+    if is_over or state.parent.get("round", 0) == children.redrives:
+        return [facts.ChildEnded(children.entry, lane, _result_of(state))]
+    fields: Item = {"kind": inbox.REDRIVE, "round": children.redrives}
+    yield from _send_control(child, fields, now_ms)
+    return []
+
+
+def _send_control(child: Log, fields: Item, now_ms: int) -> NoResult:
+    """Send a control message of this kind and round once. A repeated call wakes the child again.
+
+    The id is greater than every stored one, and made of them, so two workers that send the message
+    at the same time store it once.
+    """
+    stored: list[Item] = yield Query(
+        tables.MAIL, keys.inbox(child.tenant, child.run), begins_with=keys.CONTROL_PREFIX
+    )
+    last_ms = 0 if child.state is None else child.state.stopped_ms or 0
+    for item in stored:
+        control_id = str(item["sk"]).removeprefix(keys.CONTROL_PREFIX)
+        if item.get("kind") == fields["kind"] and item.get("round") == fields["round"]:
+            yield from wake_for_control(child.tenant, child.run, control_id)
+            return
+        last_ms = max(last_ms, int(control_id[:15]) + 1)
+    yield from send_control(child.tenant, child.run, f"{last_ms:015d}{'0' * 12}", now_ms, fields)
+
+
+def _send_start(log: Log, program: Program, frame: Frame, lane: int, now_ms: int) -> NoResult:
+    assert log.state is not None
+    children = frame.waiting
+    assert isinstance(children, ChildExecutions)
+    entry = children.entry
+    run = child_run(log.run, entry, lane)
     stowed = yield from inbox.stow(log.tenant, run, children.inputs[lane])
     parent: Parent = {"run": log.run, "entry": entry, "attempt": 1, "lane": lane}
+    if lane >= children.begun and children.redrives:
+        # A child that was to begin before the redrive begins as it would have then. A stop of that
+        # time may be stored, and would otherwise count as an end after the redrive.
+        parent["round"] = children.redrives
     body = messages.start(
         log.tenant,
         run,
@@ -128,9 +236,8 @@ def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
     own parent. If messages cannot be deleted for a while, their number would multiply at each
     level.
     """
-    above = Log(log.tenant, parent, log.owner, log.message, log.formats)
     try:
-        yield from above.load()
+        above = yield from _load(log, parent)
     except HoldfastError:
         # The worker that loads the parent's damaged log reports the damage.
         return True
@@ -156,7 +263,7 @@ def _notice(
         key = keys.answer(parent["entry"], parent["attempt"])
         fields = yield from _answer_fields(tenant, state, parent)
         return {**item, "sk": key, **fields}, key
-    key = notice_key(parent["entry"], lane)
+    key = notice_key(parent["entry"], lane, parent.get("round", 0))
     fields = yield from _lane_fields(tenant, state, parent)
     return {**item, "sk": key, **fields}, f"{NOTICE_PREFIX}{parent['entry']}"
 
@@ -182,6 +289,10 @@ def _answer_fields(
 def _lane_fields(
     tenant: str, state: Execution, parent: Parent
 ) -> Generator[Effect, Any, dict[str, Any]]:
+    return (yield from inbox.stow(tenant, parent["run"], dict(_result_of(state))))
+
+
+def _result_of(state: Execution) -> ChildResult:
     assert state.stopped_ms is not None
     result: ChildResult = {
         "status": state.status,
@@ -192,7 +303,7 @@ def _lane_fields(
         result["output"] = state.output
     else:
         result |= {"error": state.error, "cause": state.cause}
-    return (yield from inbox.stow(tenant, parent["run"], dict(result)))
+    return result
 
 
 def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
@@ -206,17 +317,33 @@ def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
         tables.MAIL,
         keys.inbox(tenant, run),
         after=notice_key(children.entry, lanes[0] - 1),
-        until=notice_key(children.entry, lanes[-1]),
+        # The notices of later redrives of the last lane follow its first one.
+        until=f"{notice_key(children.entry, lanes[-1])}#~",
     )
     is_open = set(lanes)
+    told, earlier = set[int](), set[int]()
     found: list[facts.ChildEnded] = []
     for item in items:
         require_format(item, "a notice")
-        lane = int(str(item["sk"]).rpartition("#")[2])
-        if lane in is_open:
+        lane, redrives = _place_of(str(item["sk"]))
+        if lane in is_open and redrives == children.redrives:
             result: Json = yield from inbox.unstow(tenant, run, item)
             found.append(facts.ChildEnded(children.entry, lane, result))  # type: ignore[arg-type]
+            told.add(lane)
+        elif lane in is_open and int(item["at"]) >= children.redriven_ms - 2 * CLOCK_ERROR_MS:
+            # The redrive itself has looked at each child that had ended before it.
+            earlier.add(lane)
+    for lane in sorted(earlier - told):
+        found += yield from _look(tenant, child_run(run, children.entry, lane), children, lane)
     return found
+
+
+def _look(tenant: str, run: str, children: ChildExecutions, lane: int) -> ChildEnds:
+    """Redrive a child that has ended in an earlier round, unless that was done."""
+    child = Log(tenant, run, "parent", "")
+    yield from child.load()
+    now_ms = yield Clock()
+    return (yield from _redrive(child, children, lane, now_ms))
 
 
 def all_notices(tenant: str, state: Execution) -> ChildEnds:
@@ -243,14 +370,30 @@ def stop(log: Log, entry: int, number: int, now_ms: int) -> NoResult:
     the stop.
     """
     run = child_run(log.run, entry, number)
-    fields = {"kind": inbox.PARENT}
-    yield from send_control(log.tenant, run, _CONTROL_ID, now_ms, fields)
+    redrives = _redrives_of(log, entry)
+    if not redrives:
+        fields = {"kind": inbox.PARENT}
+        yield from send_control(log.tenant, run, _CONTROL_ID, now_ms, fields)
+        return
+    child = yield from _load(log, run)
+    yield from _send_control(child, {"kind": inbox.PARENT, "round": redrives}, now_ms)
+
+
+def _redrives_of(log: Log, entry: int) -> int:
+    """Return how often the map run with the entry was redriven; 0 for a task's child."""
+    assert log.state is not None
+    for frame in (*log.state.frames.values(), *log.state.resting.values()):
+        children = children_to_resume(frame.waiting)
+        if children is not None and children.entry == entry:
+            return children.redrives
+    return 0
 
 
 def has_ended(log: Log, entry: int, number: int) -> Generator[Effect, Any, bool]:
     """Return True when the child has reported its end: as a child of a Map, or of a task."""
     inbox = keys.inbox(log.tenant, log.run)
-    for key in (notice_key(entry, number), keys.answer(entry, number)):
+    own_key = notice_key(entry, number, _redrives_of(log, entry))
+    for key in (own_key, keys.answer(entry, number)):
         item = yield Get(tables.MAIL, inbox, key)
         if item is not None:
             return True

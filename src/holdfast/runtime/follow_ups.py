@@ -33,13 +33,12 @@ from holdfast.limits import (
     ARCHIVE_AFTER_SECONDS,
     CALLBACK_SECONDS_MAX,
     CLOCK_ERROR_MS,
-    EVENT_RETENTION_SECONDS,
     NAME_RETENTION_SECONDS,
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     TIMER_ROW_LEAD_SECONDS,
 )
-from holdfast.runtime import children, inbox, messages, questions, wait_rows
+from holdfast.runtime import children, event_pointers, inbox, messages, questions, wait_rows
 from holdfast.runtime.effects import (
     Delete,
     Effect,
@@ -92,7 +91,7 @@ def carry_out(
             case RegisterForEvent(entry=entry):
                 found += yield from _register(log, entry, now_ms)
             case StartChild(entry, lane):
-                yield from children.start(log, program, entry, lane, now_ms)
+                found += yield from children.start(log, program, entry, lane, now_ms)
             case StopChild(entry, number):
                 yield from children.stop(log, entry, number, now_ms)
                 stopped.append((entry, number))
@@ -148,23 +147,17 @@ def register_uses(log: Log, found: Iterable[Fact], now_ms: int) -> Generator[Eff
     unused events compares events with registrations, so without this call it would contain an event
     that the execution has used.
     """
+    assert log.state is not None
     for fact in found:
         if isinstance(fact, facts.EventReceived):
-            yield from _put_registration(log, _awaiting_of(log, fact.entry), now_ms)
+            awaiting = _awaiting_of(log, fact.entry)
+            yield from inbox.register(log.tenant, log.state, awaiting, now_ms)
 
 
 def _register(log: Log, entry: int, now_ms: int) -> inbox.FactsResult:
+    assert log.state is not None
     awaiting = _awaiting_of(log, entry)
-    yield from _put_registration(log, awaiting, now_ms)
-    assert log.state is not None
-    return (yield from inbox.event_facts(log.tenant, log.state, awaiting, now_ms))
-
-
-def _put_registration(log: Log, awaiting: Awaiting, now_ms: int) -> Generator[Effect, Any, None]:
-    ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
-    ttl = ends_ms // 1_000 + 86_400
-    assert log.state is not None
-    yield from inbox.register(log.tenant, log.state, awaiting, ttl)
+    return (yield from event_pointers.look(log.tenant, log.state, awaiting, log.owner, now_ms))
 
 
 def _read_answer(log: Log, entry: int) -> inbox.FactsResult:

@@ -20,7 +20,11 @@ from holdfast.core.bounds import FIELDS
 from holdfast.core.facts import Control, Fact
 from holdfast.core.state import PAUSE_TIMERS, Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastBug, UnknownKindError
-from holdfast.limits import CONTROL_RETENTION_SECONDS, MESSAGE_INPUT_BYTES_MAX
+from holdfast.limits import (
+    CONTROL_RETENTION_SECONDS,
+    EVENT_RETENTION_SECONDS,
+    MESSAGE_INPUT_BYTES_MAX,
+)
 from holdfast.runtime.effects import Effect, Get, GetBlob, Item, Put, PutBlob, Query
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
@@ -174,14 +178,17 @@ def _answer(
 
 #: The attribute of a registration that says how often its execution had been retried.
 RETRIES: Final = "rd"
+#: The attribute that marks a registration whose execution has ended.
+OVER: Final = "over"
 
 
 def register(
-    tenant: str, state: Execution, awaiting: Awaiting, ttl: int
+    tenant: str, state: Execution, awaiting: Awaiting, now_ms: int, **marks: str
 ) -> Generator[Effect, Any, None]:
     """Store the registration of a wait for events. This comes before the read of the inbox, so that
     an event that is stored after the read finds the registration (R13).
     """
+    ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
     yield Put(
         tables.MAIL,
         {
@@ -189,7 +196,8 @@ def register(
             "sk": keys.registration(state.run),
             FORMAT_FIELD: FORMAT,
             RETRIES: state.redrives,
-            "ttl": ttl,
+            "ttl": ends_ms // 1_000 + 86_400,
+            **marks,
         },
     )
 
@@ -245,20 +253,40 @@ def events_of(
 
 
 def event_facts(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> FactsResult:
-    """Return each stored event for the wait that is neither used nor expired, the earliest first.
+    """Return each stored event for the wait that is neither used nor expired, the earliest
+    first.
+    """
+    items = yield from events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
+    return (yield from unread_facts(tenant, state, awaiting, items, now_ms))
+
+
+def is_unread(state: Execution, item: Item, now_ms: int) -> bool:
+    """Return True when the execution may use the event, which is neither used nor expired."""
+    with reading("an event"):
+        is_expired = int(item["expires"]) <= now_ms
+    return is_for(item, state.run) and not is_expired and event_id(item) not in state.used_events
+
+
+def unread(state: Execution, items: Iterable[Item], now_ms: int) -> list[Item]:
+    """Return the events that the execution may use, the earliest first.
 
     Used events stay stored. They are filtered before they are parsed: an execution that receives
     many events would otherwise parse all of them, and read the blobs of large ones, at each wait.
     """
-    items = yield from events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
-    found: list[Fact] = []
     with reading("an event"):
-        for item in sorted(items, key=place_of):
+        return sorted((one for one in items if is_unread(state, one, now_ms)), key=place_of)
+
+
+def unread_facts(
+    tenant: str, state: Execution, awaiting: Awaiting, items: Iterable[Item], now_ms: int
+) -> FactsResult:
+    found: list[Fact] = []
+    for item in unread(state, items, now_ms):
+        with reading("an event"):
+            data = yield from unstow(tenant, "events", item)
             expires_ms = int(item["expires"])
-            if expires_ms > now_ms and event_id(item) not in state.used_events:
-                data = yield from unstow(tenant, "events", item)
-                fact = facts.EventReceived(awaiting.entry, event_id(item), data, expires_ms)
-                found.append(fact)
+        fact = facts.EventReceived(awaiting.entry, event_id(item), data, expires_ms)
+        found.append(fact)
     return found
 
 
@@ -393,7 +421,8 @@ def _is_paused_after(fact: Control, *, is_paused: bool) -> bool:
 def _control(control_id: str, item: Item) -> Control:
     kind = item.get("kind")
     if kind == REDRIVE:
-        return facts.RedriveRequested(control_id, _word(item, "reason"), _word(item, "by"))
+        words = (_word(item, "reason"), _word(item, "by"))
+        return facts.RedriveRequested(control_id, *words, int(item.get("round", 0)))
     if kind == PAUSE:
         reason, by = str(item["reason"]), str(item["by"])
         timers = next(one for one in PAUSE_TIMERS if one == item["timers"])

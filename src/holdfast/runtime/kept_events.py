@@ -16,7 +16,7 @@ as its condition, so a worker that is late cannot mark the registration of a lat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from holdfast.core.state import Execution
 from holdfast.limits import EVENT_RETENTION_SECONDS
@@ -24,9 +24,6 @@ from holdfast.runtime import inbox
 from holdfast.runtime.effects import Condition, NoResult, Put, Update
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
-
-#: The attribute that marks a registration whose execution has ended.
-OVER: Final = "over"
 
 
 def keep_listed(tenant: str, event_id: str, at_ms: int, shown: Mapping[str, str]) -> NoResult:
@@ -59,6 +56,6 @@ def keep_after_end(tenant: str, state: Execution, named: Mapping[str, Any]) -> N
         tables.MAIL,
         keys.event(tenant, name, key),
         keys.registration(state.run),
-        put={OVER: 1},
+        put={inbox.OVER: 1},
         where=(Condition(inbox.RETRIES, "<=", state.redrives),),
     )

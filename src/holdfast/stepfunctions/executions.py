@@ -221,7 +221,9 @@ def _data(name: str, value: Json, *, has_data: bool) -> dict[str, Any]:
 def _redrive_fields(state: Execution | None, since_ms: int) -> dict[str, Any]:
     reason = refusal(state, since_ms)
     redrives = 0 if state is None else state.redrives
-    fields: dict[str, Any] = {"redriveCount": redrives, "redriveStatus": "REDRIVABLE"}
+    is_child = state is not None and state.parent is not None and "lane" in state.parent
+    by = "REDRIVABLE_BY_MAP_RUN" if is_child else "REDRIVABLE"
+    fields: dict[str, Any] = {"redriveCount": redrives, "redriveStatus": by}
     if reason is None:
         return fields
     return {**fields, "redriveStatus": "NOT_REDRIVABLE", "redriveStatusReason": reason}
@@ -282,6 +284,8 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
         state = as_redriven(state, redrives)
     stopped_ms = None if state is None else state.stopped_ms
     reason = refusal(state, now_ms - (stopped_ms or now_ms))
+    if reason is None and "map_run_arn" in found.origin:
+        reason = "Execution is redriven with its Map Run: redrive the parent execution"
     if reason is not None:
         raise StatesFault("ExecutionNotRedrivable", f"Execution Not Redrivable: '{reason}'")
     assert state is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from holdfast.core.state import STATUSES
@@ -34,24 +34,33 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
     if "nextToken" in request:
         before = read_token(service, request["nextToken"], scope)
     page = yield from page_of(service.tenant, service.spread, wanted, before, size)
-    if not page.entries and wanted.map_run is not None:
-        # A map run with children exists. Without children, read the log of its parent to find out
-        # whether it does.
-        yield from require_map_run(service, wanted.map_run)
+    items: Sequence[int] = ()
+    if wanted.map_run is not None:
+        items = (yield from require_map_run(service, wanted.map_run))[1].items
     shown = []
     for listed in page.entries:
         date = (yield from last_redrive_ms(service.tenant, listed.run)) if listed.redrives else None
         redriven = {} if date is None else {"redriveDate": date}
-        shown.append({**_shown(service.place, wanted, listed), **redriven})
+        shown.append({**_shown(service.place, wanted, listed), **redriven, **_items(listed, items)})
     answer = {"executions": shown}
     if page.after is not None:
         return {**answer, "nextToken": make_token(service, page.after, scope)}
     return answer
 
 
+def _items(listed: ListEntry, items: Sequence[int]) -> dict[str, int]:
+    """Return the number of items of a child of a map run: of its lane, the last number of its
+    id.
+    """
+    lane = listed.run.rpartition(".")[2]
+    return {"itemCount": items[int(lane)]} if items else {}
+
+
 def _wanted(service: Service, request: Mapping[str, Any]) -> Generator[Effect, Any, Wanted]:
     machine_arn, map_run_arn = request.get("stateMachineArn"), request.get("mapRunArn")
-    if (machine_arn is None) == (map_run_arn is None):
+    if machine_arn is None and map_run_arn is None:
+        raise validation("Must provide a StateMachine ARN or MapRun ARN")  # AWS's text
+    if machine_arn is not None and map_run_arn is not None:
         raise validation("Exactly one of stateMachineArn and mapRunArn must be specified")
     status = request.get("statusFilter")
     if status == "PENDING_REDRIVE" and map_run_arn is None:

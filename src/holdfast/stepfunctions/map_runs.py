@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.events import TERMINAL_EVENTS, Event
+from holdfast.limits import CHILDREN_AT_ONCE_MAX
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Query
@@ -59,6 +60,31 @@ class MapRunProgress:
     ended: dict[int, str] = field(default_factory=dict)
     status: str = "RUNNING"
     stopped_ms: int | None = None
+    redrives: int = 0
+    redriven_ms: int | None = None
+    begun: int = 0  # the children that ran before the last redrive are below this number
+
+    def redrive(self, at_ms: int) -> None:
+        """Go on with the children that have not succeeded."""
+        self.begun = self.opened
+        self.ended = {lane: end for lane, end in self.ended.items() if end == "SUCCEEDED"}
+        self.redrives += 1
+        self.redriven_ms = at_ms
+        self.status, self.stopped_ms = "RUNNING", None
+
+    @property
+    def unended(self) -> list[int]:
+        """Return the children without an end, in the order in which they run: those that had begun
+        before the last redrive come first.
+        """
+        return [lane for lane in range(len(self.items)) if lane not in self.ended]
+
+    @property
+    def opened(self) -> int:
+        """Return how many children have begun: each child that has ended made room for one."""
+        at_once = min(self.concurrency or CHILDREN_AT_ONCE_MAX, CHILDREN_AT_ONCE_MAX)
+        running = self.unended[:at_once]
+        return max([self.begun, *(lane + 1 for lane in (*running, *self.ended))])
 
     def update(self, bounds: Mapping[str, Any]) -> None:
         """Set the bounds that a request has changed."""
@@ -101,7 +127,11 @@ def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> 
     if run.status == "RUNNING":
         yield from _note_requests(service, parent, run)
     execution_arn = yield from _execution_arn(service, parent)
+    redriven: dict[str, Any] = {}
+    if run.redrives:
+        redriven = {"redriveCount": run.redrives, "redriveDate": run.redriven_ms}
     shown: dict[str, Any] = {
+        **redriven,
         "mapRunArn": run.arn,
         "executionArn": execution_arn,
         "status": run.status,
@@ -117,23 +147,30 @@ def describe_map_run(service: Service, request: Mapping[str, Any], _: bytes) -> 
 
 def _counts(run: MapRunProgress, weights: Iterable[int]) -> dict[str, int]:
     counts: Counter[str] = Counter()
+    open_as = _open_children(run)
     for lane, weight in enumerate(weights):
         status = run.ended.get(lane)
-        counts[_COUNTED[status] if status is not None else _open_as(run, lane)] += weight
+        counts[_COUNTED[status] if status is not None else open_as[lane]] += weight
         counts["total"] += weight
     written = counts["succeeded"] if run.status == "SUCCEEDED" else 0
-    names = (*_COUNTED.values(), "pending", "running", "total")
+    names = [*_COUNTED.values(), "pending", "running", "total"]
+    if run.redrives:
+        names.append("pendingRedrive")
     return {**{name: counts[name] for name in names}, "resultsWritten": written}
 
 
-def _open_as(run: MapRunProgress, lane: int) -> str:
-    """Return the status of a child without an end. Children start in order, as many at once as are
-    allowed.
+def _open_children(run: MapRunProgress) -> dict[int, str]:
+    """Return the counter of each child without an end. As many run at once as are allowed.
+
+    When the run has ended, a child that ran was stopped (AWS docs, MapRunExecutionCounts).
     """
-    if run.status != "RUNNING":
-        return "aborted" if run.status == "ABORTED" else "pending"
-    opened = len(run.ended) + (run.concurrency or len(run.items))
-    return "running" if lane < opened else "pending"
+    at_once = min(run.concurrency or CHILDREN_AT_ONCE_MAX, CHILDREN_AT_ONCE_MAX)
+    running = set(run.unended[:at_once])
+    ran = "running" if run.status == "RUNNING" else "aborted"
+    return {
+        lane: ran if lane in running else "pendingRedrive" if lane < run.begun else "pending"
+        for lane in run.unended
+    }
 
 
 #: The members of the request that are bounds, and the names of the bounds in the log.
@@ -221,6 +258,10 @@ def _runs_in(events: Iterable[Event]) -> list[MapRunProgress]:
         if event.type == "MapRunStarted":
             open_runs[frame] = _started(event, frame)
             found.append(open_runs[frame])
+        elif event.type == "MapRunRedriven":
+            arn = event.details["mapRunArn"]
+            open_runs[frame] = next(run for run in found if run.arn == arn)
+            open_runs[frame].redrive(event.at_ms)
         elif event.type in TERMINAL_EVENTS:
             for run in open_runs.values():
                 _end(run, "ABORTED", event.at_ms)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from typing import Any, assert_never
 
 from holdfast.api.boundary import JsonValue
-from holdfast.api.library import LOG, library_task
+from holdfast.api.library import LOG, NOW, library_task
+from holdfast.api.library_signatures import CLOCKS
 from holdfast.api.services import HTTP_TARGET
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.parsing.parse import parse_definition
@@ -237,7 +239,7 @@ class _Machine:
         """
         waiting = (frame.waiting for frame in self.state.frames.values())
         return [
-            pure_result(attempt, task)
+            pure_result(attempt, task, self._timeline.now_ms)
             for attempt in waiting
             if isinstance(attempt, Attempt) and attempt.kind == "pure"
             if (task := library_task(attempt.target)) is not None
@@ -452,16 +454,27 @@ def _name_of(attempt: Attempt) -> str:
     return python_name(attempt.target)
 
 
-def pure_result(attempt: Attempt, task: Task[..., Any]) -> Fact:
-    """Call a pure function, as a worker does."""
+def pure_result(attempt: Attempt, task: Task[..., Any], now_ms: int) -> Fact:
+    """Call a pure function, as a worker does. A step that reads the clock reads the virtual one."""
     arguments: Any = attempt.arguments
     if task.name == LOG:
         return Succeeded(attempt.entry, attempt.attempt, None)
+    if task.name in CLOCKS:
+        return Succeeded(attempt.entry, attempt.attempt, _read_clock(task, now_ms))
     try:
         return Succeeded(attempt.entry, attempt.attempt, task.call_json(arguments))
     except Exception as error:  # noqa: BLE001 - as the worker does
         end = end_of_error(error)
         return FailedWith(attempt.entry, attempt.attempt, end.error, end.cause)
+
+
+def _read_clock(task: Task[..., Any], now_ms: int) -> JsonValue:
+    now = datetime.fromtimestamp(now_ms / 1_000, timezone.utc)  # noqa: UP017
+    if task.name == "time.time":
+        return now_ms / 1_000
+    if task.name == "datetime.date.today":
+        return task.boundary.dump_result(now.date())
+    return task.boundary.dump_result(now if task.name == NOW else now.replace(tzinfo=None))
 
 
 def _told(entry: int, attempt: int, end: End) -> Fact:

@@ -15,7 +15,14 @@ EndStatus: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]
 #: The error of a child execution that was stopped by another than its parent.
 CHILD_ABORTED: Final = "Holdfast.Aborted"
 #: The errors that Python raises in expressions. A state machine has one error name for all of them.
-_OF_EXPRESSIONS: Final = (LookupError, ArithmeticError, ValueError, TypeError, AttributeError)
+_OF_EXPRESSIONS: Final = (
+    LookupError,
+    ArithmeticError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    StopIteration,
+)
 
 
 class RunTimedOut(WaitTimeout):

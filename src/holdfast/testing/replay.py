@@ -249,7 +249,10 @@ class _Replay:
     def _of_pure_functions(self, state: Execution) -> list[Fact]:
         waiting = (frame.waiting for frame in state.frames.values())
         attempts = [one for one in waiting if isinstance(one, Attempt) and one.kind == "pure"]
-        return [pure_result(attempt, self._pure_function(attempt.target)) for attempt in attempts]
+        return [
+            pure_result(attempt, self._pure_function(attempt.target), self.now_ms)
+            for attempt in attempts
+        ]
 
     def _pure_function(self, name: str) -> Task[..., Any]:
         found = library_task(name)

@@ -255,13 +255,15 @@ def _use_events_again(patch: Patch) -> None:
             own = {"event": fact.event_id, "expires": fact.expires_ms}
             advance._complete(decision, frame, decision.state_of(frame), fact.data, **own)
 
-    real = inbox.event_facts
+    real = inbox.unread_facts
 
-    def event_facts(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> Any:
-        return (yield from real(tenant, state._replace(used_events={}), awaiting, now_ms))
+    def unread_facts(
+        tenant: str, state: Execution, awaiting: Awaiting, items: Any, now_ms: int
+    ) -> Any:
+        return (yield from real(tenant, state._replace(used_events={}), awaiting, items, now_ms))
 
     patch.setattr(advance, "_event_received", received)
-    patch.setattr(inbox, "event_facts", event_facts)
+    patch.setattr(inbox, "unread_facts", unread_facts)
 
 
 # -- tokens ----------------------------------------------------------------------------------------

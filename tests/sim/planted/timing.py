@@ -309,13 +309,15 @@ def _hop_from_now(patch: Patch) -> None:
 
 def _never_expire(patch: Patch) -> None:
     """Ignore expiry: only TTL deletes expired items, and it may be days late."""
-    real = inbox.event_facts
+    real = inbox.unread_facts
 
-    def event_facts(tenant: str, state: Execution, awaiting: Awaiting, _now_ms: int) -> Any:
-        found: Any = yield from real(tenant, state, awaiting, 0)
+    def unread_facts(
+        tenant: str, state: Execution, awaiting: Awaiting, items: Any, _now_ms: int
+    ) -> Any:
+        found: Any = yield from real(tenant, state, awaiting, items, 0)
         return [with_fields(one, expires_ms=10**15) for one in found]
 
-    patch.setattr(inbox, "event_facts", event_facts)
+    patch.setattr(inbox, "unread_facts", unread_facts)
 
 
 #: Nothing ever goes wrong.

@@ -41,6 +41,7 @@ _KINDS: Final[Mapping[str, str]] = {
     },
     "ActivityStarted": "started",
     "ActivityScheduleFailed": "failed",
+    "TaskSubmitFailed": "failed",
     "EvaluationFailed": "failed",
     "MapRunFailed": "failed",
     "ParallelStateStarted": "lanes",
@@ -166,6 +167,7 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
         "ChildEnded": {"ChildEnded", "ResultsAsked", "MapRunSucceeded", *_FAILED},
         "ResultsAsked": {"Claimed", "TaskUnknown", "MapRunSucceeded", *_FAILED},
         "MapRunSucceeded": {"joined", *_FAILED},
+        "MapRunRedriven": {"ChildEnded", "ResultsAsked", "MapRunSucceeded", *_FAILED},
         # Leaving.
         "exited": {"entered", "MapIterationSucceeded", *_CUT},
         "UndoStarted": {"entered", "UndoStarted", *_ABORTED, "end of the execution"},
@@ -183,6 +185,7 @@ _MAY_FOLLOW: Final[Mapping[str, frozenset[str]]] = {
             "lanes",
             "TimerSet",
             "DeadlineSet",
+            "MapRunRedriven",
         }
         | _FAILED
         | {"joined", "Closing"},

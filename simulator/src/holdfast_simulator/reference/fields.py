@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -154,18 +155,44 @@ class Fields:
         return self._seconds(line, self._evaluate(line, template), where, least=1)
 
     def _seconds(self, line: ReferenceLine, value: Json, where: str, *, least: int = 0) -> int:
-        seconds = self._whole(line, value, where, least=least)
-        if seconds > _SECONDS_MAX:
-            text = f"{where} has to be at most {_SECONDS_MAX}."
-            raise self._failure(line, "States.QueryEvaluationError", text)
-        return seconds
+        seconds = _as_whole(value)
+        if least and (seconds is None or seconds < least):
+            problem = "cannot be parsed as a positive integer"
+        elif seconds is None:
+            problem = "cannot be parsed as a long value"
+        elif seconds < 0:
+            problem = "references a negative value"
+        elif seconds > _SECONDS_MAX:
+            problem = "references too large a value"
+        else:
+            return seconds
+        text = f"The {where} field {problem}: {_bare(value)}"
+        raise self._failure(line, "States.QueryEvaluationError", text)
 
-    def _whole(self, line: ReferenceLine, value: Any, where: str, *, least: int = 0) -> int:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or value % 1 != 0 or value < least:
-            text = f"{where} has to be a whole number from {least}."
-            raise self._failure(line, "States.QueryEvaluationError", text)
-        return int(value)
+    def _whole(self, line: ReferenceLine, value: Any, where: str, *, least: int | None = 0) -> int:
+        number = _as_whole(value)
+        if number is None:
+            text = (
+                f'The {where} field refers to value "{_bare(value)}" which is not a valid integer'
+            )
+        elif least is None or number >= least:
+            return number
+        else:
+            text = f"{where} must be positive." if number == 0 else f"{where} cannot be negative."
+        raise self._failure(line, "States.QueryEvaluationError", text)
+
+
+def _as_whole(value: Json) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
+        return None
+    return int(value)
+
+
+def _bare(value: Json) -> str:
+    """Return a text as it is, and any other value as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def takes(errors: Sequence[str], failure: StateFailure) -> bool:
@@ -176,7 +203,7 @@ def takes(errors: Sequence[str], failure: StateFailure) -> bool:
     names = {error, "States.ALL"}
     if error == "States.HeartbeatTimeout":
         names.add(TIMEOUT)
-    if not error.startswith("States."):
+    if error not in {TIMEOUT, "States.HeartbeatTimeout"}:
         names.add("States.TaskFailed")
     return not names.isdisjoint(errors)
 

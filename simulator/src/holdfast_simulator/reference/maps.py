@@ -11,7 +11,6 @@ from holdfast.asl.template import Template
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast_simulator.reference.fields import (
     FATES,
-    RUNTIME,
     Contradiction,
     ReferenceLine,
     StateFailure,
@@ -56,9 +55,11 @@ class MapRuns(ReferenceLanes):
             self._whole(line, self._evaluate(line, state.concurrency_max), "MaxConcurrency")
         count, share = self._tolerated(line, run)
         if run.reader is not None:
-            for template in (run.reader.arguments, run.reader.config):
-                if template is not None:
-                    self._evaluate(line, template)
+            if run.reader.arguments is not None:
+                self._evaluate(line, run.reader.arguments)
+            read = {} if run.reader.config is None else self._evaluate(line, run.reader.config)
+            if isinstance(read, dict) and "MaxItems" in read:
+                self._whole(line, read["MaxItems"], "MaxItems", least=None)
         if ending is not None and ending.error in FATES:
             raise StateFailure(ending.error, ending.cause)
         if run.reader is not None:
@@ -83,9 +84,8 @@ class MapRuns(ReferenceLanes):
     def _described(self, line: ReferenceLine, state: MapState) -> list[dict[str, Json]]:
         items = line.input if state.items is None else self._evaluate(line, state.items)
         if not isinstance(items, list | dict):
-            text = (
-                f"Map state input must be an array but was: {json.dumps(items, ensure_ascii=False)}"
-            )
+            text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
+            text = f"Map state input must be an array but was: {text}"
             raise self._failure(line, "States.QueryEvaluationError", text)
         return _from({"items": items, "sources": [["STATE_DATA", len(items)]]})
 
@@ -113,8 +113,8 @@ class MapRuns(ReferenceLanes):
     def _batches(
         self, line: ReferenceLine, batcher: ItemBatcher, values: list[Json]
     ) -> list[_Input]:
-        count_max = int(self._number(line, batcher.items_max, "MaxItemsPerBatch") or len(values))
-        size = self._number(line, batcher.bytes_max, "MaxInputBytesPerBatch") or PAYLOAD_BYTES_MAX
+        count_max = self._count(line, batcher.items_max, "MaxItemsPerBatch") or len(values)
+        size = self._count(line, batcher.bytes_max, "MaxInputBytesPerBatch") or PAYLOAD_BYTES_MAX
         common = None if batcher.input is None else self._evaluate(line, batcher.input)
         around: dict[str, Json] = {} if common is None else {"BatchInput": common}
         batches: list[list[Json]] = []
@@ -186,24 +186,20 @@ class MapRuns(ReferenceLanes):
         """Return the number and the percentage of items that may fail; None where the definition
         has none.
         """
-        count = self._number(line, run.tolerated_count, "ToleratedFailureCount")
-        share = self._number(line, run.tolerated_percentage, "ToleratedFailurePercentage")
-        if count is not None and count < 0:
-            raise self._failure(line, RUNTIME, "ToleratedFailureCount cannot be negative.")
-        if share is not None and not 0 <= share <= 100:
+        count = self._count(line, run.tolerated_count, "ToleratedFailureCount")
+        if run.tolerated_percentage is None:
+            return count, None
+        share = self._evaluate(line, run.tolerated_percentage)
+        assert isinstance(share, int | float)
+        if not 0 <= share <= 100:
             text = "ToleratedFailurePercentage must be between 0 and 100."
-            raise self._failure(line, RUNTIME, text)
-        return None if count is None else int(count), share
+            raise self._failure(line, "States.QueryEvaluationError", text)
+        return count, share
 
-    def _number(self, line: ReferenceLine, template: Template | None, where: str) -> float | None:
-        """A number, or a text of one."""
-        if template is None:
-            return None
-        value = self._evaluate(line, template)
-        try:
-            return float(value)  # type: ignore[arg-type]  # what cannot be one is refused
-        except (TypeError, ValueError):
-            raise Undecided(f"{where} is {value!r:.40}") from None
+    def _count(self, line: ReferenceLine, template: Template | None, where: str) -> int | None:
+        return (
+            None if template is None else self._whole(line, self._evaluate(line, template), where)
+        )
 
 
 def _from(told: Any) -> list[dict[str, Json]]:

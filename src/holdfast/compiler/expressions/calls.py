@@ -8,18 +8,23 @@ import ast
 import builtins
 import collections
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import NOTHING, TypedQuery, UndoHandle
+from holdfast.api.library import NOW
+from holdfast.compiler.context import NOTHING, REFUSED_EXPRESSION, Held, TypedQuery, UndoHandle
+from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.comprehensions import COMPREHENSION
 from holdfast.compiler.expressions.construct import construct
+from holdfast.compiler.expressions.decimals import value_of_call
 from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper, lower_method
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.named_tuples import construct_named_tuple, replace_parts
 from holdfast.compiler.expressions.typed_dicts import construct_typed_dict
+from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.steps.class_helpers import method_of
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.steps.helpers import find_helper, find_tools
@@ -30,7 +35,7 @@ from holdfast.compiler.types.annotations import (
     is_typed_dict,
 )
 from holdfast.compiler.types.failures import is_own_name
-from holdfast.compiler.types.types import ErrorOf, TupleOf, TypedDictOf
+from holdfast.compiler.types.types import ErrorOf, TupleOf, TypedDictOf, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -52,6 +57,9 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return _method(expressions, node, function)
     if isinstance(function, ast.Name) and expressions.scope.is_local(function.id):
         return _local(expressions, node, function.id)
+    step = _now_in_utc(expressions, node)
+    if step is not None:
+        return step
     if isinstance(function, ast.Attribute) and isinstance(
         expressions.unit.outside(function.value), type
     ):
@@ -63,6 +71,9 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         if isinstance(function, ast.Attribute):
             return _method(expressions, node, function)
         return _unknown_function(expressions, node)
+    made = value_of_call(expressions, node, found)
+    if made is not None:
+        return made
     if is_model(found):
         return construct(expressions, node, found)
     if is_named_tuple(found):
@@ -71,6 +82,19 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return construct_typed_dict(expressions, node, type_)
     known = call_function(expressions, node, found)
     return _ordinary(expressions, node, found) if known is None else known
+
+
+def _now_in_utc(expressions: Expressions, node: ast.Call) -> TypedQuery | None:
+    """Lower `datetime.now(timezone.utc)` to the step that reads the clock."""
+    match node:
+        case (
+            ast.Call(args=[zone], keywords=[])
+            | ast.Call(args=[], keywords=[ast.keyword(arg="tz", value=zone)])
+        ) if expressions.is_outside(node.func):
+            is_now = expressions.unit.outside(node.func) == datetime.now
+            if is_now and expressions.unit.outside(zone) is timezone.utc:  # noqa: UP017
+                return as_library_step(expressions, node, NOW, ())
+    return None
 
 
 def _method(expressions: Expressions, node: ast.Call, function: ast.Attribute) -> TypedQuery:
@@ -141,6 +165,9 @@ _INSTEAD: Final[Mapping[object, str]] = MappingProxyType(
 
 def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQuery:
     name = expressions.unit.text(node.func)
+    instead = without_asyncio(expressions.unit, node, found)
+    if instead is not None:
+        return refuse_call(expressions, node, "is not for workflows", instead)
     if isinstance(found, type) and issubclass(found, Enum):
         help_ = f"declare it: status: {name}, as a parameter, a field or the result of a task"
         return refuse_call(expressions, node, "may fail to find a member", help_)
@@ -175,6 +202,10 @@ def _local(expressions: Expressions, node: ast.Call, name: str) -> TypedQuery:
         message = f"`{name}(…)` registers an undo step: a line of its own, and not in a branch"
         help_ = "return what is needed from the branch, and register the undo step afterwards"
         return expressions.unit.refused(node, "HF021", message, help_)
+    entry = expressions.environment.entries.get(name)
+    if isinstance(entry, Held) and is_refused(entry.type):
+        # What the name holds was refused already, such as an import inside of the workflow.
+        return REFUSED_EXPRESSION
     message = f"`{name}` holds a value: a workflow calls functions by the name of their `def`"
     help_ = f"def {name}(…): … in this workflow, or at the top of a module"
     return expressions.unit.refused(node, "HF005", message, help_)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from holdfast.compiler.context import CONDITION, REFUSED_EXPRESSION, TypedQuery, fails_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.comparisons import compare
+from holdfast.compiler.expressions.decimals import decimal_step
 from holdfast.compiler.expressions.query import FALSE, TRUE, Binary, Conditional, QueryTree, hold
 from holdfast.compiler.expressions.sets import is_hashable, members
 from holdfast.compiler.types.types import (
@@ -108,6 +109,8 @@ def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
     unit = expressions.unit
     left = expressions.lower(node.left)
     right = _comparand(expressions, left, node.ops[0], node.comparators[0])
+    if len(node.ops) == 1 and (step := decimal_step(expressions, node, node.ops[0], left, right)):
+        return step
     found = [compare(unit, node, node.ops[0], left, right)]
     for operator, comparator in zip(node.ops[1:], node.comparators[1:], strict=True):
         if is_refused(found[-1].type):

@@ -23,6 +23,7 @@ from holdfast.compiler.context import (
     path_of,
 )
 from holdfast.compiler.expressions import operators, sets
+from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.calls import lower_call
 from holdfast.compiler.expressions.choices import (
     lower_comparison,
@@ -35,6 +36,7 @@ from holdfast.compiler.expressions.comprehensions import (
     lower_list_comprehension,
     lower_rows,
 )
+from holdfast.compiler.expressions.decimals import decimal_step
 from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower_tuple
 from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
 from holdfast.compiler.expressions.formats import lower_percent
@@ -53,6 +55,7 @@ from holdfast.compiler.expressions.query import (
     Variable,
     field_of_error,
 )
+from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.steps.class_helpers import property_of
@@ -61,7 +64,9 @@ from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
     NEVER,
     REFUSED,
+    STR,
     UNKNOWN,
+    UUID,
     EnumOf,
     ErrorOf,
     ModelOf,
@@ -103,6 +108,7 @@ class Expressions:
         """Lower like `lower`, but also accept a generator or a similar value, as the list of its
         items.
         """
+        node = plain_form(self, node)
         if node in self.hoisted:
             return self.hoisted[node]
         match node:
@@ -115,12 +121,13 @@ class Expressions:
             case ast.Attribute():
                 return self._attribute(node)
             case ast.Subscript():
-                return lower_subscript(self, node)
+                return self._item(node)
             case ast.BinOp(op=ast.Mod()) if (percent := lower_percent(self, node)) is not None:
                 return percent
             case ast.BinOp(left=left, op=operator, right=right):
                 pair = self.lower(left), self.lower(right)
-                return operators.arithmetic(self.unit, node, operator, *pair)
+                step = decimal_step(self, node, operator, *pair)
+                return step or operators.arithmetic(self.unit, node, operator, *pair)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 value = self.truth(operand)
                 return TypedQuery(FunctionCall("not", (value.query,)), value.type, value.fails)
@@ -304,6 +311,9 @@ class Expressions:
                 return found if narrowed is None else found._replace(type=narrowed)
             case type_ if type_ == NEVER:
                 return TypedQuery(FieldOf(base.query, node.attr), NEVER, base.fails)
+            case type_ if type_ == UUID and node.attr == "hex":
+                digits = FunctionCall("replace", (base.query, Constant("-"), Constant("")))
+                return TypedQuery(digits, STR, base.fails)
             case _ if (part := part_of(base, node.attr)) is not None:
                 return part
             case type_ if may_be_none(type_):
@@ -323,6 +333,20 @@ class Expressions:
                     help_for_field(self.unit.text(node.value), type_, node.attr),
                 )
 
+    def _awaited(self, node: ast.expr) -> TypedQuery:
+        text = self.unit.text(node)
+        help_ = f"{text}: the workflow waits at each call by itself"
+        if isinstance(node, ast.Call) and self.is_outside(node.func):
+            help_ = without_asyncio(self.unit, node, self.unit.outside(node.func)) or help_
+        message = "a call in a workflow is not awaited"
+        return self.unit.refused(node, "HF002", message, help_)
+
+    def _item(self, node: ast.Subscript) -> TypedQuery:
+        found = lower_subscript(self, node)
+        path = path_of(node) if self.environment.facts else None
+        known = None if path is None else self.environment.facts.get(path)
+        return found if known is None or is_refused(found.type) else found._replace(type=known)
+
     def _property(self, node: ast.Attribute, helper: Helper) -> TypedQuery:
         call = ast.copy_location(ast.Call(node, [], []), node)
         call = self.unit.property_calls.setdefault(node, call)
@@ -336,6 +360,8 @@ class Expressions:
         if isinstance(node, ast.Starred):
             message = "`*` is for lists and for arguments that are written out"
             return self.unit.refused(node, "HF002", message, "[*names, name]")
+        if isinstance(node, ast.Await):
+            return self._awaited(node.value)
         kind = _NAMES_OF_NODES.get(type(node), type(node).__name__)
         return self.unit.refused(
             node, "HF002", f"{kind} has no JSONata form", "do it inside a @pure function"
@@ -344,7 +370,6 @@ class Expressions:
 
 _NAMES_OF_NODES: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
     {
-        ast.Await: "`await`",
         ast.Yield: "`yield`",
         ast.YieldFrom: "`yield from`",
         ast.NamedExpr: "`:=`",

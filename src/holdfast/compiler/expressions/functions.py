@@ -17,7 +17,7 @@ from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
 from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.kinds import lower_isinstance
 from holdfast.compiler.expressions.lazy import is_view
-from holdfast.compiler.expressions.library_texts import repr_step, text_step
+from holdfast.compiler.expressions.library_texts import class_of, repr_step, text_step
 from holdfast.compiler.expressions.making_dicts import lower_dict_call
 from holdfast.compiler.expressions.making_durations import lower_duration, lower_timedelta
 from holdfast.compiler.expressions.operators import arithmetic, divided, truth
@@ -32,8 +32,10 @@ from holdfast.compiler.expressions.query import (
     Flat,
     FunctionCall,
     FunctionLiteral,
+    ItemOf,
     QueryTree,
     Variable,
+    guard,
     hold,
 )
 from holdfast.compiler.expressions.rounding import PLACES_MAX, rounded
@@ -47,6 +49,7 @@ from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import (
     BOOL,
+    DECIMAL,
     FLOAT,
     INT,
     NEVER,
@@ -221,8 +224,9 @@ def _round_to_places(
             query = hold(value.query, lambda held: rounded(held, count), "_number")
             return TypedQuery(query, value.type, value.fails)
     step = None
-    if value.type == FLOAT:
-        step = as_library_step(lowering, node, "float.__round__", node.args)
+    if value.type in (FLOAT, DECIMAL):
+        name = f"{class_of(value.type)}.__round__"
+        step = as_library_step(lowering, node, name, node.args)
     return step or _no_form(lowering, node, value.type)
 
 
@@ -266,6 +270,8 @@ def _int(lowering: Expressions, node: ast.Call) -> TypedQuery:
         return value
     if is_text(value.type):
         return TypedQuery(hold(query, as_int, "_text"), INT, value.fails | {"ValueError"})
+    if value.type == DECIMAL and (step := _decimal_as(lowering, node, "int")):
+        return step
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     is_negative = Binary("<", query, Constant(0))
@@ -275,8 +281,25 @@ def _int(lowering: Expressions, node: ast.Call) -> TypedQuery:
     return TypedQuery(towards_zero, INT, value.fails)
 
 
+def _decimal_as(lowering: Expressions, node: ast.Call, kind: str) -> TypedQuery | None:
+    return as_library_step(lowering, node, f"decimal.Decimal.__{kind}__", node.args)
+
+
+_NOT_FINITE: Final = frozenset({"inf", "infinity", "nan"})
+
+
 def _float(lowering: Expressions, node: ast.Call) -> TypedQuery:
     value = _single(lowering, node) or REFUSED_EXPRESSION
+    if value.type == DECIMAL and (step := _decimal_as(lowering, node, "float")):
+        return step
+    match value.query:
+        case Constant(str(text)) if text.strip().lower().lstrip("+-") in _NOT_FINITE:
+            why = "of a number that JSON does not have"
+            return refuse_call(lowering, node, why, "begin with the first item, or with None")
+    if is_text(value.type) and (
+        step := as_library_step(lowering, node, "builtins.float", node.args)
+    ):
+        return step
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     return TypedQuery(value.query, FLOAT, value.fails)
@@ -360,6 +383,33 @@ def _pow(lowering: Expressions, node: ast.Call) -> TypedQuery:
     return arithmetic(lowering.unit, node, ast.Pow(), base, exponent)
 
 
+def _next(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    """Lower `next((line for line in lines if …), None)`: the first item of a list."""
+    match node.args:
+        case [ast.GeneratorExp() as items, *others] if len(others) < 2 and not node.keywords:
+            found = lowering.gone_through(items)
+        case _:
+            help_ = "next((line for line in lines if line.unit_cents), None)"
+            return refuse_call(lowering, node, "takes a generator that is written out", help_)
+    element = element_of(found.type)
+    default = lowering.lower(others[0]) if others else None
+    if element is None or is_refused(found.type) or (default and is_refused(default.type)):
+        return REFUSED_EXPRESSION
+    if found.fails or (default and default.fails):
+        why = "stops early in Python but not in JSONata, and this may fail"
+        return refuse_call(lowering, node, why, "use a loop, or a @pure function")
+    if default is None:
+        first = ItemOf(found.query, Constant(0))
+        query = guard(first, "StopIteration")
+        return TypedQuery(query, element, frozenset({"StopIteration"}))
+
+    def build(held: QueryTree) -> QueryTree:
+        is_there = Binary(">", FunctionCall("count", (held,)), Constant(0))
+        return Conditional(is_there, ItemOf(held, Constant(0)), default.query)
+
+    return TypedQuery(hold(found.query, build, "_found"), join(element, default.type))
+
+
 def _reversed(lowering: Expressions, node: ast.Call) -> TypedQuery:
     why = "is only for loops, comprehensions and functions that take a list"
     return refuse_call(lowering, node, why, "list(reversed(xs))")
@@ -399,6 +449,7 @@ _RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
         any: _quantifier("any"),
         all: _quantifier("all"),
         zip: lower_zip,
+        next: _next,
         range: _range,
         timedelta: lower_timedelta,
         surface.seconds: lower_duration(1),

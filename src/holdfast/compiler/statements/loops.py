@@ -25,7 +25,7 @@ from holdfast.compiler.expressions.iteration import (
     require_int,
     walk,
 )
-from holdfast.compiler.expressions.lazy import late_generator, refuse_generator
+from holdfast.compiler.expressions.lazy import late_generator, refuse_generator, refuse_lazy
 from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
@@ -35,6 +35,7 @@ from holdfast.compiler.expressions.query import (
     QueryTree,
     Variable,
 )
+from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.zips import is_uneven, strict_zip, uneven_failure, without_check
 from holdfast.compiler.ir import Assign, Loop, SourcePlace, StatementBlock
 from holdfast.compiler.statements.aliases import walked_names
@@ -55,6 +56,7 @@ _Values = tuple[tuple[str, TypedQuery], ...]
 def lower_while(statements: Statements, node: ast.While) -> None:
     is_endless = isinstance(node.test, ast.Constant) and node.test.value is True
     tests: list[TypedQuery] = []
+    tested: list[Environment | None] = []
     origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
 
     def enter() -> None:
@@ -65,12 +67,15 @@ def lower_while(statements: Statements, node: ast.While) -> None:
         statements.hoisted = {}
         if not is_endless:
             tests.append(_test(statements, node, origin))
+            # The test may assign names, as `while (line := read()):` does.
+            tested.append(statements.flow.environment)
             narrowed = statements.expressions.narrowed(node.test, is_true=True)
             statements.flow.environment = narrowed.environment
 
     def leave() -> Environment | None:
         if is_endless:
             return None
+        statements.flow.environment = tested[-1]
         return statements.expressions.narrowed(node.test, is_true=False).environment
 
     head, body, orelse = _stable(statements, node, enter, leave)
@@ -179,6 +184,8 @@ def _walk(
     late = late_generator(node.iter)
     if late is not None:
         refuse_generator(statements.expressions, late)
+    elif isinstance(plain_form(statements.expressions, node.iter), ast.GeneratorExp):
+        refuse_lazy(statements.expressions, node.iter)
     through = walk(statements.expressions, walked, item, index)
     match node.iter:
         case ast.Call(func=ast.Attribute(value=base, attr="items")):

@@ -60,7 +60,15 @@ def find_durable(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
         case function:
             found = find_outside(unit, scope, function)
     is_step = isinstance(found, Task | Workflow) or id(found) in _STEPS
-    return found if is_step else task_of(found)
+    return found if is_step else _library_step(node, found)
+
+
+def _library_step(node: ast.Call, found: Any) -> Any:
+    task = task_of(found)
+    if task is not None and task.name == "datetime.datetime.now" and (node.args or node.keywords):
+        # The time zone is no JSON value: `expressions/calls.py` lowers the call.
+        return None
+    return task
 
 
 def find_outside(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:

@@ -36,6 +36,7 @@ from holdfast.compiler.types.types import (
     NONE,
     UNKNOWN,
     Type,
+    element_of,
     is_refused,
     may_be_none,
     without_none,
@@ -167,6 +168,9 @@ class Steps:
         engine calls it again until it returns a value.
         """
         result = signature_of(task.function).result
+        if task.name in ("random.choice", "random.sample") and node.args:
+            items = self.expressions.lower(node.args[0]).type
+            return (element_of(items) or UNKNOWN) if task.name == "random.choice" else items
         if task.polling is None:
             return result
         if result == UNKNOWN:

@@ -32,6 +32,8 @@ from holdfast.core.state import (
     PRIORITY_DEFAULT,
     ROOT,
     Attribute,
+    ChildExecutions,
+    ChildNumber,
     Delay,
     Entered,
     Execution,
@@ -39,8 +41,10 @@ from holdfast.core.state import (
     FailedState,
     Frame,
     Lanes,
+    Parent,
     Status,
     Timer,
+    WaitingFor,
     lanes_of,
 )
 from holdfast.errors import HoldfastBug
@@ -202,12 +206,16 @@ def _redriven(state: Execution, event: Event) -> Execution:
     RedriveExecution). An iteration that had not entered any state begins from its start.
     """
     frames: dict[str, Frame] = {}
+    opened: list[ChildNumber] = []
     unbegun = {frame.owner for frame in state.resting.values() if not frame.position}
     for frame in state.resting.values():
         if frame.owner is not None and not _has_lanes(frames.get(frame.owner)):
             continue
         lanes = None if frame.id in unbegun else _lanes_of(frame)
-        waiting = Entered() if lanes is None else lanes
+        waiting: WaitingFor = Entered() if lanes is None else lanes
+        if frame.id in event.holdfast.get("map_runs", ()):
+            waiting, lanes_opened = _redriven_children(frame, event.at_ms)
+            opened += ((waiting.entry, lane) for lane in lanes_opened)
         frames[frame.id] = frame._replace(
             previous=event.id, retries={}, waiting=waiting, deadlines=(), cancelled=None
         )
@@ -220,12 +228,27 @@ def _redriven(state: Execution, event: Event) -> Execution:
         resting={},
         stopping=None,
         redrives=state.redrives + 1,
+        parent=_parent_of_round(state.parent, event),
+        children=state.children.union(opened),
         last_control=event.holdfast["control"],
         # The execution lost its watchdog row and its list entry at its end. The value None makes a
         # worker write both again.
         opened_at=None,
         due_ms=event.holdfast.get("due"),
     )
+
+
+def _redriven_children(frame: Frame, at_ms: int) -> tuple[ChildExecutions, list[int]]:
+    children = map_run.children_to_resume(frame.waiting)
+    assert children is not None, "the redrive names frames with children"
+    return map_run.with_room_used(map_run.redriven(children, at_ms))
+
+
+def _parent_of_round(parent: Parent | None, event: Event) -> Parent | None:
+    """Return the parent, with the redrive of the map run that has redriven this child."""
+    if parent is None or "round" not in event.holdfast:
+        return parent
+    return {**parent, "round": event.holdfast["round"]}
 
 
 def _lanes_of(frame: Frame) -> Lanes | None:
@@ -421,7 +444,8 @@ def _lanes_succeeded(state: Execution, event: Event) -> Execution:
 
 def _lanes_failed(state: Execution, event: Event) -> Execution:
     frame = frame_of_event(state, event)
-    waiting = FailedState(None, 0, lanes_of(frame))
+    children = map_run.children_to_resume(frame.waiting)
+    waiting = FailedState(None, 0, lanes_of(frame), children)
     return moved(state, frame, event, waiting=waiting, error=event.details.get("error"))
 
 
@@ -458,6 +482,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     "MapIterationAborted": _noted,
     "EvaluationFailed": tasks.failed,
     "ActivityScheduleFailed": tasks.failed,
+    "TaskSubmitFailed": tasks.failed,
     "ParallelStateStarted": _lanes_started,
     "ParallelStateSucceeded": _lanes_succeeded,
     "ParallelStateFailed": _lanes_failed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
@@ -10,7 +10,16 @@ from holdfast.asl.program import Json, TaskKind
 from holdfast.core.apply.frames import Apply, begun, frame_of_event, moved, over
 from holdfast.core.bounds import CHANGED, FIELDS, Bounds
 from holdfast.core.events import Event
-from holdfast.core.state import Attempt, ChildExecutions, Execution, Frame, Lease
+from holdfast.core.state import (
+    Attempt,
+    ChildExecutions,
+    ChildResult,
+    Execution,
+    FailedState,
+    Frame,
+    Lease,
+    WaitingFor,
+)
 
 
 def _map_run_event(state: Execution, event: Event) -> Execution:
@@ -23,6 +32,7 @@ def _asked(kind: TaskKind) -> Apply:
         scheduled like the attempt of a task.
         """
         own = event.holdfast
+        frame = frame_of_event(state, event)
         waiting = Attempt(
             entry=own["entry"],
             attempt=own["attempt"],
@@ -33,7 +43,10 @@ def _asked(kind: TaskKind) -> Apply:
             due_ms=event.at_ms,
             claim=Lease(*own["claim"]) if "claim" in own else None,
         )
-        return moved(state, frame_of_event(state, event), event, waiting=waiting)
+        if isinstance(frame.waiting, ChildExecutions):
+            numbers = replace(frame.waiting, inputs=[], results={})
+            waiting = replace(waiting, children=numbers)
+        return moved(state, frame, event, waiting=waiting)
 
     return apply_asked
 
@@ -71,11 +84,58 @@ def _with_children(
     """Return the state after a change of the children or of their bounds: as many children are
     started as now may run.
     """
-    # A lower bound stops no child, so more children than the bound may run for a while.
-    may_start = min(len(children.results) + children.concurrency, len(children.inputs))
-    waiting = replace(children, started=max(children.started, may_start))
-    state = begun(state, *((children.entry, n) for n in range(children.started, waiting.started)))
+    waiting, opened = with_room_used(children)
+    state = begun(state, *((children.entry, lane) for lane in opened))
     return moved(state, frame, event, waiting=waiting)
+
+
+def with_room_used(children: ChildExecutions) -> tuple[ChildExecutions, list[int]]:
+    """Return the children after as many more are opened as may run, and the lanes of these. Those
+    that wait for their redrive come first.
+    """
+    # A lower bound stops no child, so more children than the bound may run for a while.
+    running = children.started - len(children.results) - len(children.held)
+    room = max(0, children.concurrency - running)
+    again, held = children.held[:room], children.held[room:]
+    started = min(children.started + room - len(again), len(children.inputs))
+    opened = [*again, *range(children.started, started)]
+    return replace(children, started=started, held=held), opened
+
+
+def children_to_resume(waiting: WaitingFor) -> ChildExecutions | None:
+    """Return the children of a distributed Map that ended early; None for any other wait, and for a
+    map run that has not started its children.
+    """
+    match waiting:
+        case ChildExecutions():
+            return waiting
+        case FailedState(children=children):
+            return children
+        case Attempt(children=ChildExecutions() as numbers, arguments=dict() as written):
+            inputs = cast("Sequence[Json]", written["inputs"])
+            results = cast("Sequence[ChildResult | None]", written["results"])
+            ended = {lane: one for lane, one in enumerate(results) if one is not None}
+            return replace(numbers, inputs=inputs, results=ended)
+        case _:
+            return None
+
+
+def redriven(children: ChildExecutions, at_ms: int) -> ChildExecutions:
+    """Return the children of a redriven map run: the results of those that have succeeded stay, and
+    the others that had started wait for their redrive (AWS docs, "Redriving Map Runs").
+    """
+    results = {
+        lane: result for lane, result in children.results.items() if result["status"] == "SUCCEEDED"
+    }
+    again = tuple(lane for lane in range(children.started) if lane not in results)
+    return replace(
+        children,
+        results=results,
+        redrives=children.redrives + 1,
+        redriven_ms=at_ms,
+        begun=children.started,
+        held=again,
+    )
 
 
 def _updated(state: Execution, event: Event) -> Execution:
@@ -113,5 +173,6 @@ HANDLERS: Final[Mapping[str, Apply]] = {
     "ChildrenStarted": _children_started,
     "ChildEnded": _child_ended,
     "MapRunUpdated": _updated,
+    "MapRunRedriven": _map_run_event,
     "ResultsAsked": _asked("write"),
 }

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
-from holdfast.runtime import inbox, kept_events, messages
+from holdfast.runtime import event_pointers, inbox, kept_events, messages
 from holdfast.runtime.commands import keyed, keyed_events
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import is_same, mark_of_secrets, normalised
@@ -146,9 +146,11 @@ def _wake(tenant: str, wanted: CheckedEvent, item: Item, only: Any) -> Generator
     one that may use it; None: all of them.
     """
     rows = yield Query(tables.MAIL, str(item["pk"]), begins_with=keys.REGISTRATION_PREFIX)
-    runs = [inbox.registered(row) for row in rows if kept_events.OVER not in row]
-    found = [run for run in runs if only in (None, run)]
+    open_rows = [row for row in rows if inbox.OVER not in row]
+    waiting = [row for row in open_rows if only in (None, inbox.registered(row))]
+    found = [inbox.registered(row) for row in waiting]
     if found:
+        yield from event_pointers.put_for(tenant, waiting, item)
         named = {"id": wanted.id, "at": int(item["at"]), "name": wanted.name, "key": wanted.key}
         wakes = [messages.wake_event(tenant, run, **named) for run in found]
         yield Send(tuple(Message(wake) for wake in wakes))

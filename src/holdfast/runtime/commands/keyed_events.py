@@ -26,7 +26,7 @@ from typing import Any
 
 from holdfast.core.state import Execution
 from holdfast.limits import RACES_MAX, RECORD_RETENTION_SECONDS, SQS_DELAY_SECONDS_MAX
-from holdfast.runtime import inbox, messages
+from holdfast.runtime import event_pointers, inbox, messages
 from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.keyed import KeyRule, KeySlot
 from holdfast.runtime.commands.lookup import Lookup
@@ -138,6 +138,10 @@ def _hand_over(known: Lookup, slot: KeySlot, ended: str, unread: list[Item]) -> 
     if isinstance(state, Execution) and state.is_ended:
         for item in given:
             run = yield from address(known, slot, item, chance)
+    registration = yield Get(tables.MAIL, str(given[0]["pk"]), keys.registration(run))
+    if registration is not None:
+        for item in given:
+            yield from event_pointers.put_for(slot.tenant, [registration], item)
     yield from _wake(slot.tenant, run)
 
 

@@ -344,7 +344,7 @@ def _of_lanes(place: Examination, log: Log, frame: Frame, waiting: ChildExecutio
     """
     found: list[Diagnosed] = []
     for lane in waiting.open_lanes:
-        key = children.notice_key(waiting.entry, lane)
+        key = children.notice_key(waiting.entry, lane, waiting.redrives)
         item = yield Get(tables.MAIL, keys.inbox(place.tenant, log.run), key)
         if item is not None:
             stored_ms = _stored_ms(item, "a notice of a child's end")
@@ -381,8 +381,19 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
         why = Symptom.CHILD_MISSING
         return [finding_of(log, why, since_ms, repair=repair, state=state, advice=advice)]
     if child.state.is_ended and child.state.stopped_ms is not None:
-        return [finding_of(child, Symptom.CHILD_UNTOLD, child.state.stopped_ms)]
+        # An older end of a redriven child is no fault: the redrive is on its way.
+        redriven_ms = log.records[-1].at_ms if _is_earlier(child.state, frame) else 0
+        since_ms = max(child.state.stopped_ms, redriven_ms)
+        return [finding_of(child, Symptom.CHILD_UNTOLD, since_ms)]
     return []
+
+
+def _is_earlier(child: Execution, frame: Frame) -> bool:
+    """Return True when the child ended before the last redrive of its map run."""
+    waiting, parent = frame.waiting, child.parent
+    if parent is None or not isinstance(waiting, ChildExecutions):
+        return False
+    return parent.get("round", 0) < waiting.redrives
 
 
 # -- watching --------------------------------------------------------------------------------------

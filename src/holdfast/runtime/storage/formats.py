@@ -99,7 +99,9 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "ExecutionAdmitted": 2,
     "ConditionUnmet": 2,
     "MapRunUpdated": 2,
+    "MapRunRedriven": 2,
     "ActivityScheduleFailed": 2,
+    "TaskSubmitFailed": 2,
 }
 
 

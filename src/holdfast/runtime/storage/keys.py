@@ -241,6 +241,13 @@ def registration(run: str) -> str:
     return REGISTRATION_PREFIX + run
 
 
+def event_pointers(event_partition: str) -> str:
+    """Return the beginning of the sort keys of pointers to the events of one partition, in the
+    inbox of an execution.
+    """
+    return f"{EVENT_PREFIX}{text_hash(event_partition)}#"
+
+
 def definition(tenant: str, definition_hash: str) -> str:
     return f"{tenant}#def#{definition_hash}"
 

@@ -16,7 +16,7 @@ from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution
 from holdfast.core.waits import InboxSource, inbox_of, is_frozen, overdue_frames
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import children, follow_ups, inbox, messages
+from holdfast.runtime import children, event_pointers, follow_ups, inbox, messages
 from holdfast.runtime.effects import Effect, Query
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.storage import keys, tables
@@ -26,10 +26,13 @@ from holdfast.runtime.storage.log import Log
 # -- the inbox -------------------------------------------------------------------------------------
 
 
-def named_mail(tenant: str, state: Execution, key: str, now_ms: int) -> inbox.FactsResult:
-    """Return the inbox message under the key. If the key names no single message, return all
-    messages that the open waits read.
+def named_mail(tenant: str, state: Execution, body: Any, now_ms: int) -> inbox.FactsResult:
+    """Return the inbox message that the wake `body` names. If it names no single message, return
+    all messages that the open waits read.
     """
+    key = str(body["key"])
+    if "event" in body:
+        return (yield from event_pointers.facts_of_wake(tenant, state, body["event"], now_ms))
     if key.startswith(keys.CONTROL_PREFIX):
         return (yield from inbox.control_facts(tenant, state))
     if key.startswith("t#"):

@@ -480,9 +480,7 @@ class Processing:
             if now_ms - self.state.started_ms > NAME_EXTENSION_SECONDS * 1_000:
                 yield from follow_ups.keep_name(self.log, now_ms)
         elif kind == messages.WAKE_MAIL:
-            self.facts += yield from external_facts.named_mail(
-                tenant, self.state, body["key"], now_ms
-            )
+            self.facts += yield from external_facts.named_mail(tenant, self.state, body, now_ms)
         elif kind == messages.GO:
             # The worker that handed the attempt on may have written `Opened` without reading the
             # inbox. Without this read, a stop that was stored before would not be applied.

@@ -1,0 +1,215 @@
+"""Pointers to unread events, for an execution that receives many.
+
+An event stays stored for 14 days after its use, because another execution may wait for it, and
+because its id refuses the same event a second time. Events are sorted by their ids, which the
+senders choose. So a wait that looks for unread events would read all events of two weeks, and the
+thousandth event would cost a thousand reads.
+
+An execution that has used many events of one name and key therefore asks for pointers: it marks its
+registration. From then on, each sender also puts a pointer into the inbox of that execution, sorted
+by the time of the event. The execution deletes the pointer after the use of the event.
+
+    sender      put e#X ─ read registrations: marked ─ put the pointer to X ─ send the wake
+    execution   read pointers ─ get e#X ─ commit ─ next wait: read pointers, delete that of X
+
+How an execution changes over:
+
+    1. put the registration with the mark        from now on senders put pointers
+    2. read all events (R13), and put a pointer for each unread one
+    3. store in the registration that step 2 is done, if it still has the mark of step 1
+
+A wait uses pointers only if step 3 is stored. Any put of the registration without the mark, by
+older code or by a worker that was frozen, ends the use: the next wait reads all events and begins
+at step 1. So does a retry of the execution, and a registration that will soon expire.
+
+A wake names its event. A worker that finds no pointer to that event reads all events: the sender
+has read the registration before the mark, or has older code. A recovery, and a wait that is about
+to time out, also read all events. So a pointer that is missing causes a delay, and loses no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Final
+
+from holdfast.core.facts import Fact
+from holdfast.core.state import Awaiting, Execution
+from holdfast.limits import EVENT_POINTERS_FROM, REGISTRATION_SECONDS_MIN
+from holdfast.runtime import inbox
+from holdfast.runtime.effects import (
+    Condition,
+    Delete,
+    Effect,
+    Get,
+    Item,
+    NoResult,
+    Put,
+    Query,
+    Update,
+)
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+
+#: The attribute of a registration that asks for pointers. Its value names the worker that asked.
+ASKED: Final = "pt"
+# The attribute that says: every unread event has a pointer.
+_COMPLETE: Final = "pc"
+# A wait reads at most this many pointers. Others are read by later waits.
+_POINTERS_READ_MAX: Final = 100
+
+
+def has_many(state: Execution) -> bool:
+    """Return True when the execution may use pointers. Below this number of used events it costs
+    less to read all events.
+    """
+    return len(state.used_events) >= EVENT_POINTERS_FROM
+
+
+def put_for(tenant: str, registrations: Iterable[Item], event: Item) -> NoResult:
+    """Put a pointer to the event for each execution that asks for pointers. The event is stored,
+    and no wake for it is sent yet.
+    """
+    for row in registrations:
+        if ASKED in row:
+            yield Put(tables.MAIL, _pointer(tenant, inbox.registered(row), event))
+
+
+def _pointer(tenant: str, run: str, event: Item) -> Item:
+    at_ms, event_id = inbox.place_of(event)[0], inbox.event_id(event)
+    return {
+        "pk": keys.inbox(tenant, run),
+        "sk": f"{keys.event_pointers(str(event['pk']))}{at_ms:015d}#{event_id}",
+        FORMAT_FIELD: FORMAT,
+        "id": event_id,
+        "ttl": event["ttl"],
+    }
+
+
+# -- a wait begins ---------------------------------------------------------------------------------
+
+
+def look(
+    tenant: str, state: Execution, awaiting: Awaiting, owner: str, now_ms: int
+) -> inbox.FactsResult:
+    """Register the wait, then return the facts of unread events (R13)."""
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+    if has_many(state):
+        row = yield Get(tables.MAIL, partition, keys.registration(state.run))
+        if row is not None and _is_complete(row, state, awaiting, now_ms):
+            rows = yield from _pointers(tenant, state.run, awaiting)
+            return (yield from _pointed(tenant, state, awaiting, rows, now_ms))
+    yield from inbox.register(tenant, state, awaiting, now_ms)
+    items = yield from inbox.events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
+    used = sum(inbox.event_id(item) in state.used_events for item in items)
+    if used >= EVENT_POINTERS_FROM:
+        items = yield from _change_over(tenant, state, awaiting, owner, now_ms)
+    return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
+
+
+def _is_complete(row: Item, state: Execution, awaiting: Awaiting, now_ms: int) -> bool:
+    """Return True when the registration serves this wait, and each unread event has a pointer."""
+    ends_s = now_ms // 1_000 + REGISTRATION_SECONDS_MIN
+    if awaiting.due_ms is not None:
+        ends_s = min(ends_s, awaiting.due_ms // 1_000 + 3_600)
+    with reading("a registration"):
+        return (
+            bool(row.get(_COMPLETE))
+            and inbox.OVER not in row
+            and row.get(inbox.RETRIES) == state.redrives
+            and int(row["ttl"]) >= ends_s
+        )
+
+
+def _change_over(
+    tenant: str, state: Execution, awaiting: Awaiting, owner: str, now_ms: int
+) -> Generator[Effect, Any, list[Item]]:
+    """Ask senders for pointers. Return all stored events that the execution may use."""
+    # Another worker may ask at the same time. Each entry and delivery has a mark of its own, so
+    # that one worker does not complete what another one has begun.
+    mark = f"{owner}.{awaiting.entry}"
+    yield from inbox.register(tenant, state, awaiting, now_ms, **{ASKED: mark})
+    items = yield from inbox.events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
+    for item in inbox.unread(state, items, now_ms):
+        yield Put(tables.MAIL, _pointer(tenant, state.run, item))
+    yield Update(
+        tables.MAIL,
+        keys.event(tenant, awaiting.event_name, awaiting.event_key),
+        keys.registration(state.run),
+        put={_COMPLETE: 1},
+        where=(Condition(ASKED, "=", mark),),
+    )
+    return items
+
+
+# -- a wake ----------------------------------------------------------------------------------------
+
+
+def facts_of_wake(
+    tenant: str, state: Execution, named: Mapping[str, Any], now_ms: int
+) -> inbox.FactsResult:
+    """Return the facts of unread events for the waits that a wake about an event concerns. `named`:
+    id, at, name and key of the event.
+    """
+    partition = keys.event(tenant, str(named["name"]), str(named["key"]))
+    found: list[Fact] = []
+    for frame in list(state.frames.values()):
+        awaiting = frame.waiting
+        if (
+            isinstance(awaiting, Awaiting)
+            and awaiting.kind == "event"
+            and keys.event(tenant, awaiting.event_name, awaiting.event_key) == partition
+        ):
+            found += yield from _facts_of_wake(tenant, state, awaiting, str(named["id"]), now_ms)
+    return found
+
+
+def _facts_of_wake(
+    tenant: str, state: Execution, awaiting: Awaiting, event_id: str, now_ms: int
+) -> inbox.FactsResult:
+    if has_many(state):
+        rows = yield from _pointers(tenant, state.run, awaiting)
+        if any(row["id"] == event_id for row in rows):
+            return (yield from _pointed(tenant, state, awaiting, rows, now_ms))
+    return (yield from inbox.event_facts(tenant, state, awaiting, now_ms))
+
+
+# -- the pointers ----------------------------------------------------------------------------------
+
+
+def _pointers(tenant: str, run: str, awaiting: Awaiting) -> Generator[Effect, Any, list[Item]]:
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+    rows: list[Item] = yield Query(
+        tables.MAIL,
+        keys.inbox(tenant, run),
+        begins_with=keys.event_pointers(partition),
+        limit=_POINTERS_READ_MAX,
+    )
+    return rows
+
+
+def _pointed(
+    tenant: str, state: Execution, awaiting: Awaiting, rows: Iterable[Item], now_ms: int
+) -> inbox.FactsResult:
+    """Return the facts of the earliest unread events, one for each wait that may use one. Delete
+    the pointers to events that the execution cannot use any longer.
+    """
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+    wanted = sum(
+        isinstance(frame.waiting, Awaiting) and frame.waiting.kind == "event"
+        for frame in state.frames.values()
+    )
+    items: list[Item] = []
+    for row in rows:
+        if len(items) == wanted:
+            break
+        event_id = str(row["id"])
+        if event_id not in state.used_events:
+            item = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
+            if item is not None:
+                require_format(item, "an event", inbox.EVENT_FORMATS)
+            if item is not None and inbox.is_unread(state, item, now_ms):
+                items.append(item)
+                continue
+        yield Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
+    return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
