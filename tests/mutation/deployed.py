@@ -1,10 +1,10 @@
 """The share of small changes in the code at AWS's edge that fast tests find.
 
 `python -m tests.mutation.deployed [--part aws infra ...] [--module store.py ...] [--sample N]
-[--seed S] [--line TEXT] [--minutes M] [--baseline FILE]`: without `--sample`, every mutant.
-The parts are the adapters of AWS, the functions, the template, `resources.py` and `limits.py`:
-the simulator replaces them, so their mistakes would reach users. `--baseline` stores what the
-tests run, for the next call with the same code.
+[--seed S] [--line TEXT] [--minutes M] [--tests PATTERN ...] [--baseline FILE]`: without
+`--sample`, every mutant. The parts are the adapters of AWS, the functions, the template,
+`resources.py` and `limits.py`: the simulator replaces them, so their mistakes would reach users.
+`--baseline` stores what the tests run, for the next call with the same code.
 Survivors that are known to change nothing stand, each with its reason, in `survivors_edge.md`.
 """
 
@@ -57,13 +57,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--line", default="", help="only mutants of lines with this text")
     parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--tests", nargs="+", default=SUITE, help="patterns of files of tests")
     parser.add_argument("--baseline", type=Path, help="read the run of healthy code, or store it")
     options = parser.parse_args()
     chosen = _chosen(options)
     print(f"seed {options.seed}, {len(chosen)} mutants", flush=True)
     until = time.monotonic() + options.minutes * 60
     with tempfile.TemporaryDirectory(prefix="holdfast-mutants-") as folder:
-        copy = Copy(Path(folder) / "tree", SUITE)
+        copy = Copy(Path(folder) / "tree", options.tests)
         began = time.monotonic()
         copy.prepare(options.baseline)
         print(

@@ -110,7 +110,8 @@ def test_the_table_has_every_route_of_the_stack() -> None:
 
 
 def test_each_route_gives_the_command_and_takes_the_fields_that_were_reviewed() -> None:
-    assert list(lines()) == GOLDEN.read_text(encoding="utf-8").splitlines()
+    reviewed = GOLDEN.read_text(encoding="utf-8").splitlines()
+    assert list(lines()) == reviewed, "python -m tests.unit.routes_test writes the text anew"
 
 
 @pytest.mark.parametrize("route", TABLE)
