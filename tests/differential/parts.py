@@ -17,7 +17,7 @@ _CHANGES: Final = (
     "{x}.status = <str>",
     "{x}.status += <str.>",
     "{x}.tally.count += <int>",
-    "{x}.tally.by_name[<str>] = <int>",
+    "{x}.tally.by_name[<str.>] = <int>",
     "{x}.tally = replace({x}.tally, count=<int>)",
     "if {x}.tally.is_empty(): {x}.tally.best = Line(sku=<str>)",
     "{x}.lines.append(Line(sku=<str>, qty=<int>))",
@@ -32,19 +32,18 @@ _CHANGES: Final = (
     "if {x}.lines: {x}.lines[0] = Line(sku=<str>, tags=<list[str]>)",
     "del {x}.lines[0]",
     "del {x}.lines[<int.>:<int.>]",
-    "{x}.notes[<str>] = <int>",
-    "{x}.notes[<str>] = echo(<int>)",
-    "{x}.notes[<str>] = {x}.notes.pop(<str.>, <int>) + <int.>",
+    "{x}.notes[<str.>] = <int>",
+    "{x}.notes[<str.>] = echo(<int>)",
+    "{x}.notes[<str.>] = {x}.notes.pop(<str.>, <int>) + <int.>",
     "{x}.notes['a'] += <int>",
     "{x}.notes.update({{'q': <int>}})",
     "{x}.notes |= <dict[str, int]>",
     "del {x}.notes['a']",
-    "{v} = {x}.notes.setdefault(<str>, <int>)",
-    "{x}.groups.setdefault(<str>, []).append(<int>)",
-    "{x}.groups[<str>] = [<int>]",
+    "{v} = {x}.notes.setdefault(<str.>, <int>)",
+    "{x}.groups.setdefault(<str.>, []).append(<int>)",
+    "{x}.groups[<str.>] = [<int>]",
     "{x}.groups[<str.>].append(<int>)",
     "{x}.best = Line(sku=<str>, qty=<int>)",
-    "{x}.best = None",
     "if {x}.best is not None: {x}.best.qty += <int>",
     "{v} = {x}.total() + {x}.size",
     "{v} = {x}.largest() - <int.>",
@@ -75,10 +74,33 @@ _SHARED: Final = (
     "for {w} in {x}.lines: {v} += 1",
     "{x}.lines.append({x}.lines[0])",
     "if {x}.lines: {x}.best = {x}.lines[0]",
-    "{x}.groups[<str>] = {x}.groups.get(<str>, [])",
+    "{x}.groups[<str.>] = {x}.groups.get(<str>, [])",
     "{w} = Basket(lines={x}.lines)",
     "{w} = Tally(best={x}.best)",
     "{w} = copy.deepcopy({x})",
+)
+#: Steps in comprehensions, assignments in expressions, the rest of a list, mixed dicts.
+_HABITS: Final = (
+    "{v} = sum(echo(one) for one in <list[int]>)",
+    "{v} = sum([echo(one) + <int.> for one in <list[int]> if one > 0])",
+    "{v} = len([flaky(one.qty) for one in <list[Line]> if one.qty != <int>])",
+    "{v} = sum({{str(one): echo(one) for one in <list[int]>}}.values())",
+    "{v} = len({{echo(one) % 2 for one in <list[int]>}})",
+    "{v} = 1 if any(echo(one) > 1 for one in <list[int]>) else 0",
+    "{v} = 1 if all(echo(one) < 5 for one in xs if one != <int.>) else 0",
+    "{v} = [(one, two, echo(two)) for one in <list[int]> for two in range(one)][0][2]",
+    "{v} = echo(<int>) + max((echo(one) for one in <list[int]>), default=<int>)",
+    "if ({w} := echo(<int>)) > 1: {v} = {w}",
+    "{v} = ({w} := <int>) + {w}",
+    "while ({w} := echo(<int>)) < 2: {v} += 1; {v} += {w}",
+    "{v}, *{w} = <list[int]>; {v} += len({w}); {w}.append(1)",
+    "*{w}, {v} = [*<list[int]>, <int>]; {v} += sum({w})",
+    "{w} = {{'n': <int>, 's': <str>, 'l': [<int>]}}; {w}['n'] += 1; {v} = {w}['n']",
+    "{w} = {{'n': <int>, 's': <str>}}; {w}['n'] = echo(<int>); {v} = len({w}['s']) + {w}['n']",
+    "{w} = {{'l': [<int>], 's': None}}; {w}['l'].append(<int>); {v} = {w}['l'][-1]",
+    "{w} = [1, 2]; {w}[0] += echo(<int>); {v} = {w}[0]",
+    "{w} = set(<list[int]>) ^ {{<int>, 1}}; {w} ^= {{2}}; {v} = sum({w})",
+    "{w} = lambda one: one + <int>; {v} = {w}(<int>)",
 )
 
 
@@ -89,7 +111,7 @@ class PartStatements(Drawing):
         name, number, other = (self.expressions.new_name() for _ in range(3))
         maker = self._filled(self.choices.pick(_MAKERS), name, number, other)
         rows = [f"{name} = {maker}", f"{number} = 0", f"{other}: Any = 0"]
-        shared = self.choices.pick([0, 0, 0, 0, 0, 0, 0, 12])
+        shared = self.choices.pick([*[0] * 15, 12])
         inner: Rows = []
         for _ in range(2 + self.choices.below(5)):
             patterns = _SHARED if shared and self.choices.chance(shared) else _CHANGES
@@ -108,3 +130,11 @@ class PartStatements(Drawing):
 
     def _filled(self, pattern: str, name: str, number: str, other: str) -> str:
         return self.expressions.filled(pattern.format(x=name, v=number, w=other), 1)
+
+    def _habit(self, _depth: int) -> tuple[Rows, bool]:
+        """What a first draft has."""
+        number, other = self.expressions.new_name(), self.expressions.new_name()
+        pattern = self.choices.pick(_HABITS)
+        self.counts[f"habit {pattern}"] += 1
+        rows = [f"{number} = 0", self._filled(pattern, "", number, other)]
+        return [*rows, self._assigned("int", number)], True

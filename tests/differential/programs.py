@@ -32,7 +32,7 @@ class Programs(BlockStatements, BranchStatements, ChangeStatements, PartStatemen
 
     def statement(self, depth: int) -> tuple[Rows, bool]:
         simple = [self._assign, self._task, self._task, self._step, self._mutate, self._wait]
-        simple += [self._change, self._change, self._fields, self._parts]
+        simple += [self._change, self._change, self._fields, self._parts, self._habit]
         simple += [self._publish, self._send, self._start, self._tool]
         nested = [
             self._if,

@@ -25,7 +25,6 @@ def sets(order: Order, names: list[str], known: set[str], n: int) -> int:
     seen.discard(n)
     seen.update([n])
     seen.update(names, names)
-    parts = seen ^ known
     same = seen == names
     seen.discard(names)
     b = names in seen

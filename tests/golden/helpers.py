@@ -72,7 +72,7 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
     joined(order.id, order.id)
     saved(order.id)
     lines = lines_of(order.id)
-    totals = [total_of(one) for one in orders]
+    totals = sorted(orders, key=lambda one: total_of(one))
     k = depth(n)
     failed = failure(order)
     names = grown([order.id], "x")

@@ -10,7 +10,7 @@ from tests.golden.shop import Order, anything, charge, is_valid
 def flow(order: Order) -> None:
     if order.coupon == "X" and charge(order.id, 5).status == "ok":
         pass
-    receipts = [charge(order.id, line.unit_cents) for line in order.lines]
+    lines = sorted(order.lines, key=lambda line: charge(order.id, line.unit_cents).status)
     while order.lines and is_valid(order):
         pass
     ok = is_valid(order) and is_valid(order)

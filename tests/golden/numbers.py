@@ -18,3 +18,4 @@ def flow(n: int, m: int, x: float, price: Decimal, xs: list[float], text: str) -
     q = +text
     r = ~n
     s = price or 0
+    v = float("-inf")

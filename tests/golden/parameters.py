@@ -2,8 +2,10 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import workflow
-from tests.golden.shop import Order
+import asyncio
+
+from holdfast import parallel, workflow
+from tests.golden.shop import Order, charge
 
 
 @workflow
@@ -23,7 +25,12 @@ def nameless(n: int, /) -> None:
 
 @workflow
 async def third(order: Order) -> None:
-    pass
+    await charge(order.id, 5)
+    asyncio.sleep(5)
+    await asyncio.gather(charge(order.id, 1), charge(order.id, 2))
+    await asyncio.wait_for(charge(order.id, 3), 60)
+    asyncio.gather(*[charge(order.id, n) for n in (1, 2)])
+    parallel(*[lambda: charge(order.id, n) for n in (1, 2)])
 
 
 def make():

@@ -25,4 +25,4 @@ def flow(order: Order, n: int, ratio: float) -> str:
     notify(won.id, "won")
     other = first(lambda: charge("a", 1), lambda: "late")
     notify(other.id, "other")
-    return [first(lambda: line.sku, lambda: order.id) for line in order.lines][0]
+    return sorted(order.lines, key=lambda line: first(lambda: line.sku, lambda: order.id))[0].sku

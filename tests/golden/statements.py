@@ -19,4 +19,5 @@ def flow(order: Order) -> str:
     class Inner:
         pass
     global other
+    other = 1
     return "x"

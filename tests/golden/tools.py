@@ -23,4 +23,5 @@ def flow(order: Order, name: str, arguments: dict[str, Any]) -> list[Any]:
     SLOW["slow"](n=5)
     TOOLS[5](**arguments)
     TOOLS[name](order.id, 5)
-    return [TOOLS[name](**arguments) for line in order.lines]
+    TOOLS[name](**arguments, extra=1)
+    return sorted(order.lines, key=lambda line: TOOLS[name](**arguments))

@@ -9,8 +9,7 @@ from tests.golden.shop import Order
 @workflow
 def flow(order: Order, text: str) -> None:
     a = {line.sku for line in order.lines}
-    c = lambda x: x
-    d = (e := 5)
+    c = [lambda x: x]
     h = sorted(order.lines, key=len)
     i = order.lines[::2]
     k = set(order.lines)

@@ -58,6 +58,12 @@ def test_the_bounds_of_alarms_are_an_object_or_its_text() -> None:
     assert settings(alarm_bounds=text).alarm_bounds == bounds
 
 
+def test_the_rate_of_starts_is_a_number_or_its_text() -> None:
+    assert settings(starts_per_second="10000").starts_per_second == 10_000
+    with pytest.raises(HoldfastError, match="`starts_per_second` is"):
+        settings(starts_per_second="20000")
+
+
 def test_choices_arrive_as_text_from_the_command_line() -> None:
     chosen = settings(
         modules="orders.flow, refunds",

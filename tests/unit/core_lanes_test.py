@@ -213,7 +213,7 @@ def test_more_items_than_one_state_may_have_fail_the_map() -> None:
     assert error == "Holdfast.TooManyLanes"
     found = f"{LANES_MAX + 1} branches or iterations in one state; {LANES_MAX} are allowed."
     assert cause is not None
-    assert cause.endswith(f"#2). {found}")
+    assert cause.endswith(f"#2). {found} {lanes.IN_PARTS}")
     assert "MapStateStarted" not in case.types
 
 

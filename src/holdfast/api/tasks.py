@@ -461,6 +461,12 @@ class Workflow(_Declared[P, R]):
         starts_on: str | None = None,
         unread: Unread = "next",
     ) -> None:
+        if isinstance(function, type):
+            raise WorkflowError(
+                "HF007",
+                f"a workflow is a function, and {function.__name__} is a class",
+                help="@workflow def run(order: Order) -> str: …, with its state in local variables",
+            )
         super().__init__(function, name)
         self.renamed = renamed
         self.assumed_done = tuple(assumed_done)

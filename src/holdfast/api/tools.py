@@ -28,7 +28,7 @@ class Tools(Mapping[str, Callable[..., Any]]):
     """The tasks of a `choice`, by their names."""
 
     def __init__(self, tasks: tuple[Task[..., Any], ...]) -> None:
-        self.tasks = {task.name: task for task in tasks}
+        self.tasks: Mapping[str, Task[..., Any]] = {task.name: task for task in tasks}
         if not tasks or len(self.tasks) < len(tasks):
             names = ", ".join(task.name for task in tasks) or "no task"
             raise WorkflowError(

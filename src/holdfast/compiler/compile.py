@@ -46,7 +46,7 @@ import ast
 import json
 import sys
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -174,7 +174,7 @@ def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[Co
     compiled: list[CompiledWorkflow] = []
     refused: list[Diagnostic] = []
     # A module may have two names for one workflow, which must be compiled only once.
-    found = {id(one): one for one in vars(module).values() if isinstance(one, Workflow)}
+    found = {id(one): one for one in _named_in(module) if isinstance(one, Workflow)}
     for workflow in found.values():
         if workflow.function.__module__ == module.__name__:
             try:
@@ -184,6 +184,14 @@ def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[Co
     if refused:
         raise CompileErrors(refused)
     return compiled
+
+
+def _named_in(module: ModuleType) -> Iterator[object]:
+    """Yield the objects of a module, and those in its classes: a workflow there is refused."""
+    for value in list(vars(module).values()):
+        yield value
+        if isinstance(value, type) and value.__module__ == module.__name__:
+            yield from vars(value).values()
 
 
 def compile_workflow(workflow: Workflow[..., Any]) -> CompiledWorkflow:
@@ -399,15 +407,27 @@ def _definition(unit: Unit, workflow: Workflow[..., Any]) -> ast.FunctionDef | N
         message = f"parameter `{nameless.arg}` is given by name, as the JSON input does"
         unit.refuse(nameless, "HF007", message, f"def {node.name}({nameless.arg}, …):")
     if isinstance(node, ast.AsyncFunctionDef):
-        unit.refuse(node, "HF007", "a workflow is a plain function", f"def {node.name}(…):")
-        return None
+        line = unit.source.line_text(node.lineno).removeprefix("async ")
+        unit.refuse(node, "HF007", "a workflow is a plain function, without `await`", line)
+        node = as_plain(node)
     if "." in workflow.function.__qualname__:
         message = "a workflow stands at the top of a module"
-        unit.refuse(node, "HF007", message, "move it out of the function or class around it")
+        help_ = f"move `def {node.name}(…)` out of the function or class around it"
+        if node.args.args and node.args.args[0].arg == "self":
+            help_ += ", without `self`: its state is its local variables"
+        unit.refuse(node, "HF007", message, help_)
     for extra in odd:
         message = f"parameter `{extra.arg}` has no name in the JSON input"
         unit.refuse(extra, "HF007", message, f"{extra.arg}: list[str]")
     return node
+
+
+def as_plain(node: ast.AsyncFunctionDef) -> ast.FunctionDef:
+    """Return the function without `async`, so that the refusals of its body are reported, too."""
+    made = ast.FunctionDef(
+        node.name, node.args, node.body, node.decorator_list, node.returns, node.type_comment
+    )
+    return ast.copy_location(made, node)
 
 
 def _lower(unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any]) -> StatementBlock:
@@ -430,7 +450,7 @@ def _start(
         unit.refuse(node, "HF004", f"an annotation {types.fault.message}", types.fault.help)
     values = []
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-        if argument.annotation is None:
+        if argument.annotation is None and argument.arg != "self":
             name = argument.arg
             message = f"parameter `{name}` needs a type annotation"
             unit.refuse(argument, "HF006", message, f"{name}: str")

@@ -18,7 +18,8 @@ immutable. Each change gives a new one, so an `if` can keep the environment befo
 * `entries`: for each name the query that reads it and its type (`Held`), or a local function, or
   the handle of `compensating`. `is_definite` is False when some way to this point does not assign
   it.
-* `facts`: narrower types of paths such as `order.coupon`, learned from conditions. A fact stays
+* `facts`: narrower types of paths such as `order.coupon` and `state["count"]`, learned from
+  conditions and assignments. A fact stays
   true because values are snapshots. Only an assignment to the first name of the path ends it.
 
 Where two ways meet, `join_environments` keeps only knowledge that holds on both:
@@ -135,6 +136,23 @@ class Taking:
 
 
 @dataclass(frozen=True, slots=True)
+class Dispatch:
+    """`TOOLS[name](…)`: a call of one of these tasks."""
+
+    tasks: Mapping[str, Task[..., Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedValue(Taking):
+    """`(status := poll(job))`: an assignment inside an expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A comprehension with steps in it, which becomes a loop; see `statements.repeated`."""
+
+
+@dataclass(frozen=True, slots=True)
 class LibraryStep:
     """The call of a step of Python's library that replaces an expression; see `library_calls`."""
 
@@ -188,7 +206,7 @@ class Environment(NamedTuple):
     def _facts_without(self, name: str) -> Mapping[str, Type]:
         if not self.facts:
             return self.facts
-        inside = f"{name}."
+        inside = (f"{name}.", f"{name}[")
         return {
             path: type_
             for path, type_ in self.facts.items()
@@ -280,7 +298,7 @@ def _join_facts(
     for path in {**left.facts, **right.facts}:
         some, other, entry = left.known(path), right.known(path), entries.get(path)
         if some is not None and other is not None:
-            type_ = join(some, other)
+            type_ = bounded(join(some, other))
             if not isinstance(entry, Held) or entry.type != type_:
                 joined[path] = type_
     return joined
@@ -336,6 +354,13 @@ class Unit:
         self.inner_changes: dict[ast.Expr, ast.Assign | None] = {}
         #: For each `d.setdefault(key, []).append(v)`, the two statements that replace it.
         self.defaults: dict[ast.Expr, list[ast.stmt]] = {}
+        #: For each comprehension with steps, the call and the function that replace it.
+        self.loops: dict[ast.expr, ast.Call] = {}
+        self.loop_functions: dict[ast.expr, ast.FunctionDef] = {}
+        #: The generators whose items are all used at once, as by `sum(…)`.
+        self.used_up: set[ast.expr] = set()
+        #: For each `with suppress(…)`, the `try` that replaces it.
+        self.suppressed: dict[ast.withitem, ast.Try] = {}
         #: For each examined expression, whether it contains a durable call.
         self.with_durable: dict[ast.expr, bool] = {}
         #: For each ASL variable, the type of every value that is assigned to it.
@@ -524,12 +549,19 @@ def fails_of(*expressions: TypedQuery) -> frozenset[str]:
     return found
 
 
+def item_path(path: str, key: str) -> str:
+    return f'{path}["{key}"]'
+
+
 def path_of(node: ast.expr) -> str | None:
     """Return the text `order.coupon` for a name or a chain of attributes of a name; None for other
     nodes.
     """
     match node:
-        case ast.Name(id=name):
+        case ast.Subscript(value=base, slice=ast.Constant(value=str(key))) if key.isidentifier():
+            path = path_of(base)
+            return None if path is None else item_path(path, key)
+        case ast.Name(id=name) | ast.NamedExpr(target=ast.Name(id=name)):
             return name
         case ast.Attribute(value=base, attr=name):
             path = path_of(base)

@@ -91,7 +91,7 @@ def match_call(
             node,
             "HF008",
             "a call in a workflow names its arguments one by one",
-            f"{_name_of(function)}{_parameters(function)}",
+            _for_each(unit, node) or f"{_name_of(function)}{_parameters(function)}",
         )
         return None
     named = {str(name): value for name, value in words.items()}
@@ -179,3 +179,14 @@ def _written(parameter: inspect.Parameter) -> str:
         return "…"
     is_named = parameter.kind is inspect.Parameter.KEYWORD_ONLY
     return f"{parameter.name}=…" if is_named else parameter.name
+
+
+def _for_each(unit: Unit, node: ast.Call) -> str | None:
+    """Return the call of `each` that `parallel(*[lambda: fetch(url) for url in urls])` means."""
+    match node.args:
+        case [ast.Starred(value=ast.ListComp(elt=element, generators=[part]))] if not part.ifs:
+            body = element.body if isinstance(element, ast.Lambda) else element
+            target, items = unit.text(part.target), unit.text(part.iter)
+            return f"each({items}, lambda {target}: {unit.text(body)})"
+        case _:
+            return None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 _SPACE_INSIDE_BRACKETS = re.compile(r"(?<=[(\[{]) | (?=[)\]}])")
 _TRAILING_COMMA = re.compile(r", ?(?=[)\]}])")
@@ -44,6 +44,7 @@ class Source:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 functions[_first_line(node)] = node
+                _name_lambdas(node)
         return cls(_relative_file(module), tuple(text.splitlines()), functions)
 
     def find(self, function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -84,6 +85,27 @@ class Source:
 
     def line_text(self, line: int) -> str:
         return self.lines[line - 1].strip()
+
+
+_BODIES: Final = ("body", "orelse", "finalbody")
+
+
+def _name_lambdas(function: ast.AST) -> None:
+    """Write `total = lambda line: …` inside of a function as the `def` that it is."""
+    for node in ast.walk(function):
+        for field in _BODIES:
+            body = getattr(node, field, None)
+            if isinstance(body, list):
+                body[:] = map(_as_function, body)
+
+
+def _as_function(node: ast.AST) -> ast.AST:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda() as function):
+            body: list[ast.stmt] = [ast.copy_location(ast.Return(function.body), function.body)]
+            return ast.copy_location(ast.FunctionDef(name, function.args, body, []), node)
+        case _:
+            return node
 
 
 def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -28,6 +28,10 @@ from holdfast.limits import LANES_MAX, MAX_CONCURRENCY_DEFAULT
 #: needed.
 TOO_FEW_SUCCEEDED: Final = "Holdfast.TooFewSucceeded"
 TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
+IN_PARTS: Final = (
+    "Give it parts of the list in a loop, in Python `for first in range(0, len(items), 1_000): "
+    "each(items[first : first + 1_000], …)`, or make the Map a distributed one."
+)
 
 
 def start(decision: Decision, frame: Frame, state: ParallelState | MapState) -> None:
@@ -84,7 +88,7 @@ def _require_room(count: int) -> None:
     one such state could occupy a worker for minutes.
     """
     if count > LANES_MAX:
-        cause = f"{count} branches or iterations in one state; {LANES_MAX} are allowed."
+        cause = f"{count} branches or iterations in one state; {LANES_MAX} are allowed. {IN_PARTS}"
         raise StateError(TOO_MANY_LANES, cause)
 
 

@@ -45,6 +45,8 @@ _ERROR_NAME: Final = re.compile(r"[A-Za-z_][\w.]{0,99}")
 _NO_NAME: Final = "(not a name)"
 _TASK_PREFIX: Final = "task:"
 _ROLE_PREFIX: Final = "role:"
+#: The events whose delay is measured.
+_TIMED: Final = ("WaitStateExited", "Claimed")
 _FAILURES: Final = ("ExecutionFailed", "ExecutionTimedOut")
 
 
@@ -74,9 +76,10 @@ def committed(before: Execution | None, step: Transition) -> NoResult:
         if event.type in _ACTIONS:
             acted = labels._replace(action=_ACTIONS[event.type])
             yield Measure(resources.METRIC_OPERATOR_ACTIONS, 1, labels=acted)
-        frame = _frame_before(before, event)
-        if frame is not None:
-            yield from _since(frame.waiting, event, labels)
+        if event.type in _TIMED:
+            frame = _frame_before(before, event)
+            if frame is not None:
+                yield from _since(frame.waiting, event, labels)
 
 
 def conflict(state: Execution) -> Measure:
@@ -114,6 +117,8 @@ def _failures(events: Sequence[Event], labels: Labels) -> NoResult:
     """Measure the retries and the end of the execution, with the task and the error that caused
     them.
     """
+    if not any(map(_is_retry_or_end, events)):
+        return
     errors: dict[str, str] = {}
     tasks: dict[str, str] = {}
     last_task = ""
@@ -135,6 +140,11 @@ def _failures(events: Sequence[Event], labels: Labels) -> NoResult:
             task, error = tasks.get(frame, ""), errors.get(frame, "")
             retried = labels._replace(task=task, error=error)
             yield Measure(resources.METRIC_TASK_RETRIES, 1, labels=retried)
+
+
+def _is_retry_or_end(event: Event) -> bool:
+    has_error = "error" in event.details or "retrier" in event.holdfast
+    return has_error or event.type in TERMINAL_EVENTS
 
 
 def _error(event: Event) -> str:

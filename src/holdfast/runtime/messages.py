@@ -132,6 +132,11 @@ def sweep(shard: int, after: str, until: str, now_ms: int) -> dict[str, Any]:
     }
 
 
+def sweep_whole(shard: int, until: str, now_ms: int) -> dict[str, Any]:
+    """Return a message to hand out all due rows of a shard, page by page."""
+    return {**sweep(shard, keys.BEFORE_DUE_ROWS, until, now_ms), "whole": True}
+
+
 def sweep_starts(shard: int, now_ms: int) -> dict[str, Any]:
     """Return a message to process the rows of starts in a shard that are due."""
     return {
@@ -313,6 +318,7 @@ _SWEEP: Final[Mapping[str, ValueCheck]] = {
     "after": _is_text,
     "until": _is_text,
     "at": _is_number,
+    "whole": _optional(lambda value: value is True),
 }
 _SWEEP_STARTS: Final = {name: _SWEEP[name] for name in ("t", "shard", "at")}
 _FIELDS: Final = {

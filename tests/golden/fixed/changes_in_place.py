@@ -21,7 +21,6 @@ def sets(order: Order, names: list[str], known: set[str], n: int) -> int:
         visit(name)
     seen: set[str] = set()
     seen.update(names)
-    parts = (seen | known) - (seen & known)
     same = seen == set(names)
     seen.discard(names[0])
     b = names in [names, sorted(seen)]

@@ -2,11 +2,14 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any
 
 from holdfast import (pure, task, workflow)
 from tests.golden.shop import Order, vat
+
+log = logging.getLogger(__name__)
 
 
 @pure
@@ -18,20 +21,10 @@ def vat_of(cents: int) -> int:
     return cents // 5
 
 
-@pure
-def tell(total: int) -> None:
-    print(total)
-
-
-@pure
-def print_of(total: Any) -> Any:
-    return print(total)
-
-
 @workflow
 def flow(order: Order) -> int:
     total = vat(order.lines[0].unit_cents)
-    tell(total)
+    log.info("%s", total)
     folder = join_of(total)
     folder = vat_of(total)
     return total + round(2.5)

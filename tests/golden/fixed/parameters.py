@@ -2,8 +2,8 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import workflow
-from tests.golden.shop import Order
+from holdfast import each, parallel, seconds, sleep, timeout, workflow
+from tests.golden.shop import Order, charge
 
 
 @workflow
@@ -23,7 +23,12 @@ def nameless(n: int) -> None:
 
 @workflow
 def third(order: Order) -> None:
-    pass
+    charge(order.id, 5)
+    sleep(seconds(5))
+    parallel(lambda: charge(order.id, 1), lambda: charge(order.id, 2))
+    with timeout(seconds(60)):
+        charge(order.id, 3)
+    each((1, 2), lambda n: charge(order.id, n))
 
 
 @workflow

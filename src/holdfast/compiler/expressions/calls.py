@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from holdfast.api.library import NOW
-from holdfast.compiler.context import NOTHING, TypedQuery, UndoHandle
+from holdfast.compiler.context import NOTHING, REFUSED_EXPRESSION, Held, TypedQuery, UndoHandle
+from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.comprehensions import COMPREHENSION
 from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.decimals import value_of_call
@@ -34,7 +35,7 @@ from holdfast.compiler.types.annotations import (
     is_typed_dict,
 )
 from holdfast.compiler.types.failures import is_own_name
-from holdfast.compiler.types.types import ErrorOf, TupleOf, TypedDictOf
+from holdfast.compiler.types.types import ErrorOf, TupleOf, TypedDictOf, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -164,6 +165,9 @@ _INSTEAD: Final[Mapping[object, str]] = MappingProxyType(
 
 def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQuery:
     name = expressions.unit.text(node.func)
+    instead = without_asyncio(expressions.unit, node, found)
+    if instead is not None:
+        return refuse_call(expressions, node, "is not for workflows", instead)
     if isinstance(found, type) and issubclass(found, Enum):
         help_ = f"declare it: status: {name}, as a parameter, a field or the result of a task"
         return refuse_call(expressions, node, "may fail to find a member", help_)
@@ -198,6 +202,10 @@ def _local(expressions: Expressions, node: ast.Call, name: str) -> TypedQuery:
         message = f"`{name}(…)` registers an undo step: a line of its own, and not in a branch"
         help_ = "return what is needed from the branch, and register the undo step afterwards"
         return expressions.unit.refused(node, "HF021", message, help_)
+    entry = expressions.environment.entries.get(name)
+    if isinstance(entry, Held) and is_refused(entry.type):
+        # What the name holds was refused already, such as an import inside of the workflow.
+        return REFUSED_EXPRESSION
     message = f"`{name}` holds a value: a workflow calls functions by the name of their `def`"
     help_ = f"def {name}(…): … in this workflow, or at the top of a module"
     return expressions.unit.refused(node, "HF005", message, help_)

@@ -23,6 +23,7 @@ from holdfast.compiler.context import (
     path_of,
 )
 from holdfast.compiler.expressions import operators, sets
+from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.calls import lower_call
 from holdfast.compiler.expressions.choices import (
     lower_comparison,
@@ -120,7 +121,7 @@ class Expressions:
             case ast.Attribute():
                 return self._attribute(node)
             case ast.Subscript():
-                return lower_subscript(self, node)
+                return self._item(node)
             case ast.BinOp(op=ast.Mod()) if (percent := lower_percent(self, node)) is not None:
                 return percent
             case ast.BinOp(left=left, op=operator, right=right):
@@ -332,6 +333,20 @@ class Expressions:
                     help_for_field(self.unit.text(node.value), type_, node.attr),
                 )
 
+    def _awaited(self, node: ast.expr) -> TypedQuery:
+        text = self.unit.text(node)
+        help_ = f"{text}: the workflow waits at each call by itself"
+        if isinstance(node, ast.Call) and self.is_outside(node.func):
+            help_ = without_asyncio(self.unit, node, self.unit.outside(node.func)) or help_
+        message = "a call in a workflow is not awaited"
+        return self.unit.refused(node, "HF002", message, help_)
+
+    def _item(self, node: ast.Subscript) -> TypedQuery:
+        found = lower_subscript(self, node)
+        path = path_of(node) if self.environment.facts else None
+        known = None if path is None else self.environment.facts.get(path)
+        return found if known is None or is_refused(found.type) else found._replace(type=known)
+
     def _property(self, node: ast.Attribute, helper: Helper) -> TypedQuery:
         call = ast.copy_location(ast.Call(node, [], []), node)
         call = self.unit.property_calls.setdefault(node, call)
@@ -345,6 +360,8 @@ class Expressions:
         if isinstance(node, ast.Starred):
             message = "`*` is for lists and for arguments that are written out"
             return self.unit.refused(node, "HF002", message, "[*names, name]")
+        if isinstance(node, ast.Await):
+            return self._awaited(node.value)
         kind = _NAMES_OF_NODES.get(type(node), type(node).__name__)
         return self.unit.refused(
             node, "HF002", f"{kind} has no JSONata form", "do it inside a @pure function"
@@ -353,7 +370,6 @@ class Expressions:
 
 _NAMES_OF_NODES: Final[Mapping[type[ast.AST], str]] = MappingProxyType(
     {
-        ast.Await: "`await`",
         ast.Yield: "`yield`",
         ast.YieldFrom: "`yield from`",
         ast.NamedExpr: "`:=`",

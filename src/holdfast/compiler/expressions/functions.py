@@ -285,10 +285,17 @@ def _decimal_as(lowering: Expressions, node: ast.Call, kind: str) -> TypedQuery 
     return as_library_step(lowering, node, f"decimal.Decimal.__{kind}__", node.args)
 
 
+_NOT_FINITE: Final = frozenset({"inf", "infinity", "nan"})
+
+
 def _float(lowering: Expressions, node: ast.Call) -> TypedQuery:
     value = _single(lowering, node) or REFUSED_EXPRESSION
     if value.type == DECIMAL and (step := _decimal_as(lowering, node, "float")):
         return step
+    match value.query:
+        case Constant(str(text)) if text.strip().lower().lstrip("+-") in _NOT_FINITE:
+            why = "of a number that JSON does not have"
+            return refuse_call(lowering, node, why, "begin with the first item, or with None")
     if is_text(value.type) and (
         step := as_library_step(lowering, node, "builtins.float", node.args)
     ):

@@ -8,7 +8,16 @@ from typing import Protocol
 from holdfast.compiler.context import Environment, Held, Unit, path_of
 from holdfast.compiler.expressions.kinds import classes_of, split, with_tag
 from holdfast.compiler.types.models import fields_of
-from holdfast.compiler.types.types import NONE, ModelOf, Type, Union, may_be_none, without_none
+from holdfast.compiler.types.types import (
+    NONE,
+    DictOf,
+    ModelOf,
+    Type,
+    TypedDictOf,
+    Union,
+    may_be_none,
+    without_none,
+)
 
 
 class _Point(Protocol):
@@ -85,10 +94,23 @@ def _tagged(
     return environment.with_fact(path, with_tag(known, name, frozenset({tag}), is_true=is_true))
 
 
+def _item_at(environment: Environment, path: str) -> Type | None:
+    base, _, key = path.removesuffix('"]').rpartition('["')
+    match type_at(environment, base):
+        case TypedDictOf() as owner:
+            return owner.fields().get(key)
+        case DictOf(value):
+            return value
+        case _:
+            return None
+
+
 def type_at(environment: Environment, path: str) -> Type | None:
     """Return the type of a variable, or of a field of a variable, as known at this point."""
     if path in environment.facts:
         return environment.facts[path]
+    if path.endswith('"]'):
+        return _item_at(environment, path)
     base, _, name = path.rpartition(".")
     if not base:
         entry = environment.entries.get(path)

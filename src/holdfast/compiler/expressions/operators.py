@@ -118,9 +118,6 @@ def arithmetic(
             return joined
     if symbol is None:
         message = f"the operator `{_NO_FORM[type(operator)]}` has no exact JSONata form"
-        if isinstance(left.type, SetOf) and isinstance(node, ast.BinOp):
-            one, two = unit.text(node.left), unit.text(node.right)
-            return unit.refused(node, "HF002", message, f"({one} | {two}) - ({one} & {two})")
         return unit.refused(node, "HF002", message, _PURE_HELP)
     if NEVER in (left.type, right.type):
         # An item of an empty list does not exist, so the operation has no result. Evaluate both

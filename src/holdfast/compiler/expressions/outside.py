@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum
 from math import isfinite
@@ -24,6 +25,16 @@ INTEGER_MAX: Final = 2**53
 #: A constant with more values than this is refused. For example, a cache of a library can contain
 #: millions.
 CONSTANT_VALUES_MAX: Final = 10_000
+
+
+def tasks_by_name(found: Any) -> Mapping[str, Task[..., Any]] | None:
+    """Return the tasks of `choice(…)`, or of a dict of tasks; None for any other object."""
+    if isinstance(found, Tools):
+        return found.tasks
+    if not isinstance(found, dict) or not found:
+        return None
+    is_all = all(isinstance(k, str) and isinstance(v, Task) for k, v in found.items())
+    return found if is_all else None
 
 
 def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
@@ -46,8 +57,9 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
         return unit.refused(
             node, "HF003", f"`{name}` is called or is a branch, it is no value", f"{name}({taken})"
         )
-    if isinstance(found, Tools):
-        found = [*found]
+    tools = tasks_by_name(found)
+    if tools is not None:
+        found = [*tools]
     if _is_larger(found, CONSTANT_VALUES_MAX):
         return unit.refused(
             node,

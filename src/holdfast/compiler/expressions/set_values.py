@@ -174,6 +174,11 @@ def _difference(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
     return _where(some, FunctionCall("not", (has(others, Variable("_one"), element),)), element)
 
 
+def _of_one_only(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
+    left, right = _difference(some, others, element), _difference(others, some, element)
+    return _union(left, right, element)
+
+
 def _is_empty(items: QueryTree) -> QueryTree:
     return Binary("=", FunctionCall("count", (items,)), Constant(0))
 
@@ -216,9 +221,11 @@ MAKING: Final[Mapping[str, _OfTwo]] = MappingProxyType(
         "|": _union,
         "&": _intersection,
         "-": _difference,
+        "^": _of_one_only,
         "union": _union,
         "intersection": _intersection,
         "difference": _difference,
+        "symmetric_difference": _of_one_only,
     }
 )
 #: The operators and methods that compare two sets.
@@ -247,7 +254,7 @@ def combined_sets(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQuer
     if symbol not in MAKING or not has_plain_equality(element):
         return None
     query = of_two(MAKING[symbol], left.query, right.query, element)
-    kept = element if MAKING[symbol] is _union else left.type.element
+    kept = element if MAKING[symbol] in (_union, _of_one_only) else left.type.element
     return TypedQuery(query, SetOf(kept, left.type.is_frozen), fails_of(left, right))
 
 

@@ -211,6 +211,13 @@ def _list_slice(
     return hold(low, lambda lower: hold(high, partial(between, lower), "_high"), "_low")
 
 
+def rest_of(items: QueryTree, element: Type, before: int, after: int) -> QueryTree:
+    """Return the items without so many at the beginning and at the end."""
+    end = Binary("-", FunctionCall("count", (items,)), Constant(after))
+    is_inside = Binary("and", _is_from(Constant(before)), _is_before(Variable("_end")))
+    return hold(end, lambda _: _where(items, element, is_inside), "_end")
+
+
 _PLACE: Final = Variable("_place")
 
 

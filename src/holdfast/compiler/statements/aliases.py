@@ -44,6 +44,9 @@ _FRESH_METHODS: Final = frozenset(
     | {"difference", "intersection", "union"}
 )
 
+#: A comprehension with steps becomes a loop that makes its list longer in place.
+_LOOPS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
 IsDurable = Callable[[ast.AST], bool]
 #: A function that returns True when a call returns a list or dict to which no other name refers. It
 #: returns None when only the form of the call can decide.
@@ -52,7 +55,7 @@ IsFreshCall = Callable[[ast.Call], bool | None]
 
 def changes_in_place(function: ast.AST) -> bool:
     """Return True when something in a function changes a list, dict or set, or may change one."""
-    return any(map(is_change, ast.walk(function)))
+    return any(is_change(node) or isinstance(node, _LOOPS) for node in ast.walk(function))
 
 
 def is_change(node: ast.AST) -> bool:

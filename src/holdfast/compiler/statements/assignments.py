@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import Held, TypedQuery, Unit
+from holdfast.compiler.context import Held, TypedQuery, Unit, item_path
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.declared import annotated_type, declared_type
 from holdfast.compiler.expressions.typed_dicts import displayed
@@ -29,11 +29,13 @@ from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
 from holdfast.compiler.types.types import (
     DECIMAL,
     REFUSED,
+    UNKNOWN,
     DictOf,
     ListOf,
     SetOf,
     Type,
     TypedDictOf,
+    Union,
     is_refused,
 )
 
@@ -158,7 +160,7 @@ def _change_part(
 
 
 def _assign_name(
-    statements: Statements, node: ast.stmt, name: str, value: ast.expr, declared: Type | None
+    statements: Statements, node: ast.AST, name: str, value: ast.expr, declared: Type | None
 ) -> None:
     function = statements.durable(value)
     if isinstance(value, ast.Call) and function is not None:
@@ -174,7 +176,34 @@ def _assign_name(
             variable = statements.scope.name(name)
             statements.emit(Assign(statements.origin(node), ((variable, expression),)))
     type_ = declared_type(statements.unit, value, type_, declared)
+    facts = _facts_of(statements, name, value, type_)
     statements.hold(name, type_, owned=statements.owned(value, type_))
+    for path, known in facts.items():
+        if statements.flow.environment is not None:
+            statements.flow.environment = statements.flow.environment.with_fact(path, known)
+
+
+def _facts_of(statements: Statements, name: str, value: ast.expr, type_: Type) -> dict[str, Type]:
+    """Return the type of each value of `{"status": "new", "attempts": 0}`."""
+    if not isinstance(value, ast.Dict) or not isinstance(type_, DictOf) or None in value.keys:
+        return {}
+    is_mixed = isinstance(type_.value, Union) or type_.value == UNKNOWN
+    if isinstance(type_, TypedDictOf) or not is_mixed:
+        return {}
+    found: dict[str, Type] = {}
+    for key, part in zip(value.keys, value.values, strict=True):
+        if not isinstance(key, ast.Constant):
+            return {}
+        if isinstance(key.value, str) and key.value.isidentifier():
+            with statements.unit.trial():
+                found[item_path(name, key.value)] = statements.expressions.gone_through(part).type
+    return found
+
+
+def lower_named_value(statements: Statements, node: ast.NamedExpr) -> TypedQuery:
+    """Lower `(status := poll(job))`: the assignment stands before the statement."""
+    _assign_name(statements, node, node.target.id, node.value, None)
+    return statements.expressions.lower(node.target)
 
 
 def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> None:

@@ -8,9 +8,11 @@ another name may refer to the list, because Python would show the change there, 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, fails_of
+from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, fails_of, path_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -180,6 +182,13 @@ def _assign_item(
             )
             type_ = owner if isinstance(owner, TypedDictOf) else DictOf(join(value, new.type))
             changed = TypedQuery(merged, type_, fails)
+            path = path_of(target)
+            if path is not None and not isinstance(owner, TypedDictOf):
+                with keeping_facts(statements, name, path) as facts:
+                    give(statements, node, name, changed, stored=stored)
+                    if new.type != type_.value:
+                        facts[path] = new.type
+                return
         case ListOf(element, False) if key.type == INT:
             text = statements.unit.text(target)
             query = _replaced(current.query, key.query, new.query, join(element, new.type), text)
@@ -263,6 +272,26 @@ def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery |
         unit.refuse(node, "HF023", message, help_)
         return None
     return current
+
+
+@contextmanager
+def keeping_facts(statements: Statements, name: str, path: str) -> Iterator[dict[str, Type]]:
+    """Change the part of `name` at `path`. What is known about its other parts stays true; the
+    block adds what it knows about the new part.
+    """
+    environment = statements.flow.environment
+    assert environment is not None
+    facts = {
+        known: type_
+        for known, type_ in environment.facts.items()
+        if known.startswith((f"{name}.", f"{name}["))
+        and known != path
+        and not known.startswith((f"{path}.", f"{path}["))
+    }
+    yield facts
+    for known, type_ in facts.items():
+        if statements.flow.environment is not None:
+            statements.flow.environment = statements.flow.environment.with_fact(known, type_)
 
 
 def _copy_of(name: str, type_: Type) -> str:

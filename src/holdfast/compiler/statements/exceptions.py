@@ -15,6 +15,7 @@ from holdfast.compiler.ir import ErrorHandler, Failures, If, Raise, Reraise, Try
 from holdfast.compiler.statements.error_makers import has_maker, made_cause
 from holdfast.compiler.statements.finals import lower_finally
 from holdfast.compiler.statements.flow import HandlerPoint, Meeting
+from holdfast.compiler.steps.helpers import find_tools
 from holdfast.compiler.types.error_fields import coded_names, common_fields, defaults_of
 from holdfast.compiler.types.failures import has_plain_text, names_of
 from holdfast.compiler.types.types import STR, ErrorOf, is_refused, is_text
@@ -48,7 +49,7 @@ def _lower_handled(statements: Statements, node: ast.Try) -> None:
     handlers: list[ErrorHandler] = []
     for handler in node.handlers:
         flow.environment = watcher.environment
-        lowered = _handler(statements, handler, failures)
+        lowered = _handler(statements, node, handler, failures)
         if lowered is not None:
             handlers.append(lowered)
         end = join_environments(end, flow.environment)
@@ -58,11 +59,11 @@ def _lower_handled(statements: Statements, node: ast.Try) -> None:
 
 
 def _handler(
-    statements: Statements, node: ast.ExceptHandler, failures: Failures
+    statements: Statements, around: ast.Try, node: ast.ExceptHandler, failures: Failures
 ) -> ErrorHandler | None:
     classes = _classes(statements, node)
     names = names_of(classes, statements.unit.world)
-    _refuse_expression_errors(statements, node, classes, failures)
+    _refuse_expression_errors(statements, node, classes, (failures, _test_of(statements, around)))
     has_text = not (error_names.ALL in names and failures.expressions)
     flow = statements.flow
     variable = None
@@ -117,8 +118,9 @@ def _refuse_expression_errors(
     statements: Statements,
     node: ast.ExceptHandler,
     classes: tuple[type[BaseException], ...],
-    failures: Failures,
+    found: tuple[Failures, str],
 ) -> None:
+    failures, test = found
     for cls in classes:
         caught = [name for name in failures.expressions if issubclass(getattr(builtins, name), cls)]
         if caught and cls is not Exception and node.type is not None:
@@ -127,9 +129,20 @@ def _refuse_expression_errors(
                 "HF032",
                 f"`{cls.__name__}` from a workflow expression cannot be caught by its own name: "
                 "only `except Exception` sees it (States.QueryEvaluationError)",
-                "test first (`if k in d`, `d.get(k, default)`), or do this step in a @pure "
+                f"test first ({test}), or do this step in a @pure "
                 "function or @task and catch its error",
             )
+
+
+def _test_of(statements: Statements, node: ast.Try) -> str:
+    """Return the test to write instead of a handler for KeyError."""
+    for part in (part for statement in node.body for part in ast.walk(statement)):
+        if find_tools(statements.unit, statements.scope, part) is not None:
+            assert isinstance(part, ast.Call)
+            assert isinstance(part.func, ast.Subscript)
+            text = statements.unit.text
+            return f"`if {text(part.func.slice)} in {text(part.func.value)}: …`"
+    return "`if k in d`, `d.get(k, default)`"
 
 
 # raise

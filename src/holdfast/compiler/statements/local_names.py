@@ -26,6 +26,7 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         part = pending.pop()
         match part:
             case ast.expr() if not isinstance(getattr(part, "ctx", None), ast.Store):
+                yield from _named_inside(part)
                 continue
             case ast.Name(id=name):
                 yield name
@@ -50,12 +51,20 @@ def bound_names(node: ast.AST) -> Iterator[str]:
         pending.extend(reversed(_binding_parts(part)))
 
 
+def _named_inside(node: ast.expr) -> Iterator[str]:
+    """Yield the names that `:=` assigns inside of an expression."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.NamedExpr) and isinstance(part.target, ast.Name):
+            yield part.target.id
+
+
 #: The fields of statements, targets and patterns whose nodes may assign to names.
 _BINDING_FIELDS: Final = frozenset(
     [
         "body",
         "cases",
         "elts",
+        "guard",
         "finalbody",
         "handlers",
         "items",
@@ -66,14 +75,21 @@ _BINDING_FIELDS: Final = frozenset(
         "patterns",
         "target",
         "targets",
+        "test",
+        "iter",
+        "value",
+        "exc",
+        "msg",
+        "subject",
+        "context_expr",
     ]
 )
 
 
 def _binding_parts(node: ast.AST) -> list[ast.AST]:
-    found: list[ast.AST] = []
+    found: list[object] = []
     for name in node._fields:
         if name in _BINDING_FIELDS:
             value = getattr(node, name)
-            found += value if isinstance(value, list) else [value] if value is not None else []
-    return found
+            found += value if isinstance(value, list) else [value]
+    return [part for part in found if isinstance(part, ast.AST)]

@@ -56,6 +56,7 @@ _Values = tuple[tuple[str, TypedQuery], ...]
 def lower_while(statements: Statements, node: ast.While) -> None:
     is_endless = isinstance(node.test, ast.Constant) and node.test.value is True
     tests: list[TypedQuery] = []
+    tested: list[Environment | None] = []
     origin = statements.origin(node, f"while {statements.unit.text(node.test)}")
 
     def enter() -> None:
@@ -66,12 +67,15 @@ def lower_while(statements: Statements, node: ast.While) -> None:
         statements.hoisted = {}
         if not is_endless:
             tests.append(_test(statements, node, origin))
+            # The test may assign names, as `while (line := read()):` does.
+            tested.append(statements.flow.environment)
             narrowed = statements.expressions.narrowed(node.test, is_true=True)
             statements.flow.environment = narrowed.environment
 
     def leave() -> Environment | None:
         if is_endless:
             return None
+        statements.flow.environment = tested[-1]
         return statements.expressions.narrowed(node.test, is_true=False).environment
 
     head, body, orelse = _stable(statements, node, enter, leave)

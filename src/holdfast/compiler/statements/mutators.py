@@ -305,7 +305,7 @@ _RULES: Final[Mapping[tuple[str, str], _Rule]] = MappingProxyType(
 def lower_merge(statements: Statements, node: ast.AugAssign, name: str) -> bool:
     """Lower the operators that change a dict or set in place; False for any other."""
     family = family_of(statements, name)
-    operators = {"dict": (ast.BitOr,), "set": (ast.BitOr, ast.BitAnd, ast.Sub)}
+    operators = {"dict": (ast.BitOr,), "set": (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)}
     if not isinstance(node.op, operators.get(family, ())):
         return False
     statements.prepare(node.value)

@@ -29,7 +29,12 @@ from holdfast.compiler.expressions.construct import checked_field
 from holdfast.compiler.expressions.fields import known_fields
 from holdfast.compiler.expressions.query import ArrayOf, Block, FunctionCall, ObjectOf, Variable
 from holdfast.compiler.ir import Assign, StatementBlock
-from holdfast.compiler.statements.changes import changeable, give, lower_item_assignment
+from holdfast.compiler.statements.changes import (
+    changeable,
+    give,
+    keeping_facts,
+    lower_item_assignment,
+)
 from holdfast.compiler.statements.ownership import chain_of, stored_levels
 from holdfast.compiler.steps.helpers import find_taking
 from holdfast.compiler.steps.hoisting import has_durable
@@ -90,24 +95,11 @@ def lower_field_assignment(
     query = FunctionCall("merge", (ArrayOf((current.query, changed)),))
     stored = stored_levels(statements, value, new.type)
     whole = TypedQuery(query, ModelOf(model), current.fails | new.fails)
-    path, facts = f"{owner.id}.{target.attr}", _other_facts(statements, owner.id, target.attr)
-    give(statements, node, owner.id, whole, stored=stored)
-    if new.type != fields_of(model)[target.attr].type:
-        facts[path] = new.type
-    for known, type_ in facts.items():
-        if statements.flow.environment is not None:
-            statements.flow.environment = statements.flow.environment.with_fact(known, type_)
-
-
-def _other_facts(statements: Statements, owner: str, field: str) -> dict[str, Type]:
-    """Return what is known about the other fields of `owner`, which stays true."""
-    environment, path = statements.flow.environment, f"{owner}.{field}"
-    assert environment is not None
-    return {
-        known: type_
-        for known, type_ in environment.facts.items()
-        if known.startswith(f"{owner}.") and known != path and not known.startswith(f"{path}.")
-    }
+    path = f"{owner.id}.{target.attr}"
+    with keeping_facts(statements, owner.id, path) as facts:
+        give(statements, node, owner.id, whole, stored=stored)
+        if new.type != fields_of(model)[target.attr].type:
+            facts[path] = new.type
 
 
 def _model_of(
@@ -207,8 +199,11 @@ def _change_part(
         entry = statements.entry(part.id)
         if isinstance(entry, Held) and not is_refused(entry.type):
             _put_back(statements, node, path, part)
-    if statements.flow.environment is not None:
-        statements.flow.environment = statements.flow.environment.without(part.id)
+    environment = statements.flow.environment
+    if environment is not None:
+        # Keep the facts about the path, which the name of the part has in common with it.
+        entries = {name: held for name, held in environment.entries.items() if name != part.id}
+        statements.flow.environment = environment._replace(entries=entries)
 
 
 def _put_back(statements: Statements, node: ast.AST, path: ast.expr, part: ast.Name) -> None:

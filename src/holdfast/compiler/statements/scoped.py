@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from holdfast.api import surface
 from holdfast.api.surface import Task
 from holdfast.compiler.context import UndoHandle
 from holdfast.compiler.ir import Compensate, RegisterUndo, Shielded, StatementBlock, TimeoutBlock
+from holdfast.compiler.statements.exceptions import lower_try
 from holdfast.compiler.statements.requests import lower_receive
 from holdfast.compiler.steps.hoisting import hoist_inside
 from holdfast.compiler.steps.step_arguments import StepRefused, require_time_out
@@ -34,6 +36,8 @@ def lower_with(statements: Statements, node: ast.With, items: Sequence[ast.withi
         _lower_shielded(statements, node, items)
     elif found is surface.receive:
         lower_receive(statements, node, items)
+    elif found is contextlib.suppress:
+        _lower_suppress(statements, node, items)
     else:
         statements.unit.refuse(
             node if len(node.items) == 1 else item.context_expr,
@@ -53,6 +57,22 @@ def _lower_inside(
     if len(items) == 1:
         return statements.block(node.body)
     return statements.collected(lambda: lower_with(statements, node, items[1:]))
+
+
+def _lower_suppress(statements: Statements, node: ast.With, items: Sequence[ast.withitem]) -> None:
+    """Lower `with suppress(CardDeclined):` as a `try` whose handler does nothing."""
+    call = items[0].context_expr
+    assert isinstance(call, ast.Call)
+    inner: list[ast.stmt] = node.body
+    if len(items) > 1:
+        inner = [ast.copy_location(ast.With(list(items[1:]), node.body), node)]
+    classes = ast.copy_location(ast.Tuple(call.args, ast.Load()), call)
+    body: list[ast.stmt] = [ast.copy_location(ast.Pass(), node)]
+    handler = ast.copy_location(ast.ExceptHandler(classes, None, body), node)
+    made = statements.unit.suppressed.setdefault(
+        items[0], ast.copy_location(ast.Try(inner, [handler], [], []), node)
+    )
+    lower_try(statements, made)
 
 
 # compensating

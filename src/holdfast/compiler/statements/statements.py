@@ -55,16 +55,18 @@ from types import EllipsisType
 from typing import Any, Final
 
 from holdfast.api.surface import first
-from holdfast.api.tools import Tools
 from holdfast.compiler.context import (
     REFUSED_EXPRESSION,
     Chain,
+    Dispatch,
     Environment,
     Held,
     Helper,
     LibraryStep,
     LocalFunction,
+    NamedValue,
     NameEntry,
+    Repeated,
     Taking,
     TypedQuery,
     UndoHandle,
@@ -97,6 +99,7 @@ from holdfast.compiler.statements.assignments import (
     lower_annotated_assignment,
     lower_assignment,
     lower_augmented_assignment,
+    lower_named_value,
 )
 from holdfast.compiler.statements.changes import lower_change
 from holdfast.compiler.statements.conditionals import as_if, choose
@@ -119,6 +122,7 @@ from holdfast.compiler.statements.ownership import (
     shared_levels,
 )
 from holdfast.compiler.statements.parts import change_part_by, is_default, local_chain, with_default
+from holdfast.compiler.statements.repeated import lower_repeated
 from holdfast.compiler.statements.requests import is_request, lower_request_reply
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
@@ -263,16 +267,24 @@ class Statements:
         self.emit(Assign(self.origin(node), ((variable, value),)))
         return TypedQuery(Variable(variable), value.type)
 
-    def hoist(self, node: ast.Call, function: object, /) -> TypedQuery:
+    def hoist(self, node: ast.expr, function: object, /) -> TypedQuery:
         """Move a durable call inside an expression before the statement, as a step with its own
         variable.
 
         For a helper, its body is placed there.
         """
+        if isinstance(function, Repeated):
+            found = self.hoisted[node] = lower_repeated(self, node)
+            return found
+        if isinstance(function, NamedValue):
+            assert isinstance(node, ast.NamedExpr)
+            found = self.hoisted[node] = lower_named_value(self, node)
+            return found
+        assert isinstance(node, ast.Call)
         if isinstance(function, Helper):
             found = self.hoisted[node] = inline(self, node, function)
             return found
-        if isinstance(function, Tools):
+        if isinstance(function, Dispatch):
             found = self.hoisted[node] = lower_tools(self, node, function)
             return found
         if isinstance(function, Taking):
@@ -465,6 +477,9 @@ class Statements:
                 self._expression_statement(node, value)
             case ast.Pass():
                 pass
+            case ast.Global(names=names) if self.scope.local_names.keys().isdisjoint(names):
+                # The names are only read, and a name of the module is read without `global`, too.
+                pass
             case ast.Delete():
                 lower_delete(self, node)
             case _:
@@ -514,7 +529,9 @@ class Statements:
                 self.step(value, function, (), node)
             case ast.Call() if (logger := logger_of(self.unit, value)) is not None:
                 self._log(value, logger)
-            case ast.Call() if isinstance(find_step(self.unit, self.scope, value), Helper | Tools):
+            case ast.Call() if isinstance(
+                find_step(self.unit, self.scope, value), Helper | Dispatch
+            ):
                 self.prepare(value)
                 if self.hoisted[value].type == NEVER:
                     self.flow.environment = None

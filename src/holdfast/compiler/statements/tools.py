@@ -5,14 +5,15 @@ each.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from holdfast.api.tools import Tools
-from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.api.tasks import Task
+from holdfast.compiler.context import REFUSED_EXPRESSION, Dispatch, TypedQuery, fails_of
 from holdfast.compiler.expressions.durations import at_border
 from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
+    FieldOf,
     ObjectOf,
     QueryTree,
     Variable,
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
 _HELP = "TOOLS[call.name](**call.arguments)"
 
 
-def lower_tools(statements: Statements, node: ast.Call, tools: Tools) -> TypedQuery:
+def lower_tools(statements: Statements, node: ast.Call, tools: Dispatch) -> TypedQuery:
     """Emit the choice, and return the result of the task that was chosen."""
     assert isinstance(node.func, ast.Subscript)
     name = _name(statements, node.func.slice)
-    arguments = _arguments(statements, node)
+    arguments = _positional(statements, node, tools) if node.args else _arguments(statements, node)
     for task in tools.tasks.values():
         for obstacle in obstacles_of(task):
             statements.unit.refuse(node, obstacle.code, obstacle.message, obstacle.help)
@@ -57,9 +58,9 @@ def lower_tools(statements: Statements, node: ast.Call, tools: Tools) -> TypedQu
     result = scope.name("tool_result", (node, "result"))
     unknown = TypedQuery(failure("KeyError: no such task"), NEVER, frozenset({"KeyError"}))
     chain: StatementBlock = (Assign(origin, ((result, unknown),)),)
-    for task_name, task in reversed(tools.tasks.items()):
+    for task_name, task in reversed([*tools.tasks.items()]):
         test: QueryTree = Binary("=", Variable(key), Constant(task_name))
-        action = TaskAction(task, TypedQuery(Variable(given), NONE))
+        action = TaskAction(task, _for_task(task, node, Variable(given)))
         step = StepStatement(statements.origin(node, task_name), action, (Target(result),))
         chain = (If(origin, TypedQuery(test, BOOL), (step,), chain),)
     statements.emit_all(chain)
@@ -76,6 +77,29 @@ def _name(statements: Statements, node: ast.expr) -> TypedQuery | None:
     message = f"a task is chosen by its name, and this is {describe(value.type)}"
     statements.unit.refuse(node, "HF062", message, _HELP)
     return None
+
+
+def _positional(statements: Statements, node: ast.Call, tools: Dispatch) -> TypedQuery | None:
+    """Return the arguments of `HANDLERS[kind](order)`. Each task gives them its own names."""
+    counts = (len(signature_of(task.function).parameters) for task in tools.tasks.values())
+    is_starred = any(isinstance(one, ast.Starred) for one in node.args)
+    if node.keywords or is_starred or len(node.args) > min(counts):
+        message = "each of the chosen tasks takes the same arguments, by place or by name"
+        statements.unit.refuse(node, "HF062", message, _HELP)
+        return None
+    values = [_value(statements, one) for one in node.args]
+    if any(is_refused(value.type) for value in values):
+        return None
+    items = tuple((f"a{place}", value.query) for place, value in enumerate(values))
+    return TypedQuery(ObjectOf(items), NONE, fails_of(*values))
+
+
+def _for_task(task: Task[..., Any], node: ast.Call, given: Variable) -> TypedQuery:
+    if not node.args:
+        return TypedQuery(given, NONE)
+    names = list(signature_of(task.function).parameters)[: len(node.args)]
+    items = tuple((name, FieldOf(given, f"a{place}")) for place, name in enumerate(names))
+    return TypedQuery(ObjectOf(items), NONE)
 
 
 def _arguments(statements: Statements, node: ast.Call) -> TypedQuery | None:

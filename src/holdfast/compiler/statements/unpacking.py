@@ -16,9 +16,10 @@ from holdfast.compiler.expressions.query import (
     Variable,
     failure,
 )
+from holdfast.compiler.expressions.subscripts import rest_of
 from holdfast.compiler.ir import Assign, RunParallel, StepStatement, Target
 from holdfast.compiler.steps.hoisting import hoist_inside
-from holdfast.compiler.types.types import REFUSED, ListOf, TupleOf, describe, is_refused
+from holdfast.compiler.types.types import REFUSED, ListOf, TupleOf, Type, describe, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -58,6 +59,9 @@ def lower_unpacking(
     if isinstance(value, ast.Call) and statements.is_durable(value):
         _unpack_step(statements, node, target, value)
         return
+    if any(isinstance(part, ast.Starred) for part in target.elts):
+        _unpack_rest(statements, node, target, value)
+        return
     whole = statements.value(value)
     pairs = _side_by_side(target, value)
     if pairs is not None:
@@ -76,6 +80,40 @@ def lower_unpacking(
     _emit(statements, node, names)
     for name, part in names:
         statements.hold(name.id, part.type, owned=own.get(name.id, 0))
+
+
+def _unpack_rest(
+    statements: Statements, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr
+) -> None:
+    """Lower `first, *rest = xs` and `*rest, last = xs`."""
+    whole = held(statements, node, statements.value(value))
+    before = next(n for n, part in enumerate(target.elts) if isinstance(part, ast.Starred))
+    rest, least = target.elts[before], len(target.elts) - 1
+    assert isinstance(rest, ast.Starred)
+    if not isinstance(whole.type, ListOf):
+        if not is_refused(whole.type):
+            message = f"`*` takes the rest of a list, and this is {describe(whole.type)}"
+            statements.unit.refuse(rest, "HF020", message, "first, rest = xs[0], xs[1:]")
+        refuse_names(statements, target)
+        return
+    names: _Names = []
+    for place, part in enumerate(target.elts):
+        index = place if place < before else place - least - 1
+        query: QueryTree = ItemOf(whole.query, Constant(index))
+        type_: Type = whole.type.element
+        if part is rest:
+            query = rest_of(whole.query, type_, before, least - before)
+            type_ = ListOf(type_)
+        if not place:
+            # Put the check into the first value: all values are computed before any is assigned.
+            size = FunctionCall("count", (whole.query,))
+            wrong = failure(f"ValueError: {statements.unit.text(target)} has {least} parts or more")
+            query = Conditional(Binary(">=", size, Constant(least)), query, wrong)
+        value_of_part = TypedQuery(query, type_, whole.fails | {"ValueError"})
+        names += _named(statements, rest.value if part is rest else part, value_of_part)
+    _emit(statements, node, names)
+    for name, found in names:
+        statements.hold(name.id, found.type, owned=1 if name is rest.value else 0)
 
 
 def _side_by_side(

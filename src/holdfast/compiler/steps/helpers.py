@@ -28,8 +28,8 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any, Final
 
-from holdfast.api.tools import Tools
-from holdfast.compiler.context import Helper, Taking, Unit
+from holdfast.compiler.context import Dispatch, Helper, NamedValue, Repeated, Taking, Unit
+from holdfast.compiler.expressions.outside import tasks_by_name
 from holdfast.compiler.source import Source
 from holdfast.compiler.statements.aliases import TAKES, is_change, kept_by_statements
 from holdfast.compiler.statements.local_names import bound_names, local_names
@@ -49,7 +49,44 @@ def find_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
     helper = find_helper(unit, scope, node)
     if helper is not None:
         return None if helper.is_expression else helper
-    return find_taking(scope, node)
+    return find_taking(scope, node) or find_repeated(unit, scope, node)
+
+
+#: Functions that use all items of a generator. `any` and `all` stop early.
+_USERS: Final = frozenset(
+    {"dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple"}
+)
+
+
+def find_repeated(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Repeated | None:
+    """Return Repeated for a comprehension that contains a step; None for any other node."""
+    match node:
+        case ast.ListComp() | ast.SetComp() | ast.DictComp():
+            pass
+        case ast.GeneratorExp() if node in unit.used_up:
+            pass
+        case ast.Call(func=ast.Name("any" | "all"), args=[ast.GeneratorExp()], keywords=[]):
+            pass
+        case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp() as items, *_]) if (
+            name in _USERS and not scope.is_local(name)
+        ):
+            unit.used_up.add(items)
+            return None
+        case ast.Call(func=ast.Attribute(attr="join"), args=[ast.GeneratorExp() as items]):
+            unit.used_up.add(items)
+            return None
+        case _:
+            return None
+    inner = (part for part in _evaluated_parts(node) if isinstance(part, ast.Call))
+    return Repeated() if any(find_step(unit, scope, part) is not None for part in inner) else None
+
+
+def _evaluated_parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes inside of an expression, without those of its lambdas."""
+    for part in ast.iter_child_nodes(node):
+        if not isinstance(part, ast.Lambda):
+            yield part
+            yield from _evaluated_parts(part)
 
 
 def find_taking(scope: VariableScopeNames, node: ast.AST) -> Taking | None:
@@ -57,6 +94,8 @@ def find_taking(scope: VariableScopeNames, node: ast.AST) -> Taking | None:
     a value. None for any other node.
     """
     match node:
+        case ast.NamedExpr(target=ast.Name(id=name)):
+            return NamedValue(name)
         case ast.Call(func=ast.Attribute(value=path, attr=method)) if method in TAKES:
             while isinstance(path, ast.Attribute | ast.Subscript):
                 path = path.value
@@ -66,8 +105,8 @@ def find_taking(scope: VariableScopeNames, node: ast.AST) -> Taking | None:
             return None
 
 
-def find_tools(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Tools | None:
-    """Return the `choice(…)` of tasks in a call such as `TOOLS[name](…)`; None for any other
+def find_tools(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Dispatch | None:
+    """Return the tasks among which a call such as `TOOLS[name](…)` chooses; None for any other
     node.
     """
     match node:
@@ -77,8 +116,8 @@ def find_tools(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Tools | 
                 root = root.value
             if isinstance(root, ast.Name) and scope.is_local(root.id):
                 return None
-            found = unit.outside(base)
-            return found if isinstance(found, Tools) else None
+            tasks = tasks_by_name(unit.outside(base))
+            return None if tasks is None else Dispatch(tasks)
         case _:
             return None
 

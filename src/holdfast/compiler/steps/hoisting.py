@@ -16,10 +16,12 @@ Whether the call runs --------------------- Python may skip a part of an express
 several times. `evaluated` lists only the operands that Python certainly evaluates once, and only
 these are searched:
 
-    [ship(x) for x in xs]       only `xs` is searched
+    (ship(x) for x in xs)       only `xs` is searched
     lambda: ship(x)             nothing is searched
 
 A durable call in any other part is not moved. It is refused when its expression is lowered.
+
+A comprehension with a durable call becomes a loop before the statement (`statements/repeated.py`).
 
 `a and b`, `a or b` and `b if a else c` with a durable call in `b` or `c` are choices: the whole
 expression becomes an `if` before the statement, and a variable replaces it (`Hoister.choose`).
@@ -51,7 +53,15 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeGuard
 
-from holdfast.compiler.context import Helper, LibraryStep, Taking, TypedQuery, Unit
+from holdfast.compiler.context import (
+    Helper,
+    LibraryStep,
+    NamedValue,
+    Repeated,
+    Taking,
+    TypedQuery,
+    Unit,
+)
 from holdfast.compiler.steps.helpers import find_step
 from holdfast.compiler.variable_names import VariableScopeNames
 
@@ -63,7 +73,7 @@ class Hoister(Protocol):
     def unit(self) -> Unit: ...
     @property
     def scope(self) -> VariableScopeNames: ...
-    def hoist(self, node: ast.Call, function: object, /) -> TypedQuery: ...
+    def hoist(self, node: ast.expr, function: object, /) -> TypedQuery: ...
     def replace(self, node: ast.expr, step: LibraryStep, /) -> None: ...
     def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None: ...
     def may_fail(self, node: ast.expr, /) -> bool: ...
@@ -77,14 +87,15 @@ def hoist(hoister: Hoister, node: ast.expr) -> None:
     if is_choice(node, hoister):
         hoister.choose(node)
         return
-    hoist_inside(hoister, node)
     library = hoister.unit.library.steps.get(node)
     if library is not None:
+        hoist_inside(hoister, node)
         hoister.replace(node, library)
         return
     function = find_step(hoister.unit, hoister.scope, node)
+    if not isinstance(function, Repeated | NamedValue):
+        hoist_inside(hoister, node)
     if function is not None:
-        assert isinstance(node, ast.Call)
         hoister.hoist(node, function)
 
 
@@ -168,7 +179,7 @@ def has_durable(hoister: Hoister, node: ast.expr) -> bool:
     known = hoister.unit.with_durable
     found = known.get(node)
     if found is None:
-        found = isinstance(node, ast.Call) and _is_durable(hoister, node)
+        found = _is_durable(hoister, node)
         found = found or node in hoister.unit.library.steps
         for child in () if found else (*evaluated(node), *_sometimes_evaluated(node)):
             found = found or has_durable(hoister, child)
@@ -193,7 +204,7 @@ def _sometimes_evaluated(node: ast.expr) -> Sequence[ast.expr]:
             return ()
 
 
-def _is_durable(hoister: Hoister, node: ast.Call) -> bool:
+def _is_durable(hoister: Hoister, node: ast.AST) -> bool:
     return find_step(hoister.unit, hoister.scope, node) is not None
 
 
@@ -202,6 +213,8 @@ def evaluated(node: ast.AST) -> Sequence[ast.expr]:
     match node:
         case ast.Constant() | ast.Name() | ast.Lambda():
             return ()
+        case ast.NamedExpr(value=value):
+            return (value,)
         case ast.Attribute(value=value):
             return (value,)
         case ast.Call(func=function, args=arguments, keywords=keywords):

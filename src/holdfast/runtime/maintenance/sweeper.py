@@ -20,7 +20,8 @@ spread 0:
 
 **Many rows.** The sweeper processes the first page of a shard itself, and sends a message for each
 further page. Workers process those pages in parallel, so the rows of a minute do not wait for one
-process. With more shards it hands out the first page, too.
+process. With more shards it sends one message for a shard with many rows. The worker that receives
+it sends those of the pages.
 
 **Cost.** An execution that waits for a month has one row, which is read when its check time comes.
 The intervals between checks grow from an hour to a week the longer the execution waits.
@@ -122,8 +123,8 @@ def sweep(
     refused: list[HoldfastError] = []
     now_ms = yield Clock()
     until = keys.due_until(now_ms + SWEEP_AHEAD_SECONDS * 1_000)
-    # With more shards than at spread 0 one process could not work off a page of each in a minute.
-    # So it processes short pages only, and hands out all rows of a shard that has more.
+    # With more shards than at spread 0 one process could not even read all rows in a minute. So it
+    # processes short pages only, and hands out a shard that has more.
     own_max = SWEEP_ROWS_MAX * DUE.least // DUE.count(spread)
     rows = yield Query(tables.MAIL, keys.due_partition(shard), until=until, limit=own_max)
     looks = [look_ms for look_ms in map(_look_ms, rows) if look_ms is not None]
@@ -131,9 +132,9 @@ def sweep(
     yield Measure(resources.METRIC_SWEEP_LAG, max(0, now_ms - oldest_ms) / 1_000, "Seconds")
     if len(rows) == own_max:
         if own_max < SWEEP_ROWS_MAX:
-            rows = []
-        last = str(rows[-1]["sk"]) if rows else keys.BEFORE_DUE_ROWS
-        yield from _hand_out(shard, last, until, now_ms)
+            yield Send((Message(messages.sweep_whole(shard, until, now_ms)),))
+            return refused
+        yield from _hand_out(shard, str(rows[-1]["sk"]), until, now_ms)
     for row in rows:
         refused += yield from _row(row, logs, now_ms)
     return refused
@@ -167,7 +168,8 @@ def _hand_out(shard: int, after: str, until: str, now_ms: int) -> NoResult:
 def sweep_page(
     body: Mapping[str, Any], owner: str, formats: Formats = FORMATS, *, archives: bool = False
 ) -> Generator[Effect, Any, list[HoldfastError]]:
-    """Process a page of due rows for the sweeper. Return the errors, as `sweep` does.
+    """Process a page of due rows for the sweeper, or hand out the pages of a shard. Return the
+    errors, as `sweep` does.
 
     A message that arrives after the next sweep is dropped, because that sweep has read the rows
     again. Otherwise the messages would multiply while the workers are behind.
@@ -178,6 +180,9 @@ def sweep_page(
     if now_ms - int(body["at"]) >= SWEEP_SECONDS * 1_000:
         return refused
     shard, after, until = int(body["shard"]), str(body["after"]), str(body["until"])
+    if body.get("whole"):
+        yield from _hand_out(shard, after, until, int(body["at"]))
+        return refused
     rows = yield Query(tables.MAIL, keys.due_partition(shard), after=after, until=until)
     for row in rows:
         now_ms, limit_ms = (yield Clock()), (yield WriteDeadline())

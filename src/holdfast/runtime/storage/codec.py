@@ -88,7 +88,8 @@ class Packer:
         # Most values are texts, ids and times. An integer is written without `json.dumps`, which
         # takes ten times as long.
         if isinstance(value, str):
-            return self._interned(value, encode_basestring(value))
+            text = encode_basestring(value)
+            return text if len(text) <= VALUE_INTERN_BYTES_MIN else self._numbered(value, text)
         if type(value) is int:
             return str(value)
         if not isinstance(value, (dict, list)):
@@ -283,6 +284,8 @@ def _details_text(details: Mapping[str, Any], packer: Packer) -> str:
     """Return the details of an event as text. Assigned variables are packed one by one: each may be
     repeated in later events, but rarely all of them together.
     """
+    if "assignedVariables" not in details:
+        return packer.pack_fields(details)
     parts = [
         f"{encode_basestring(key)}:"
         + (packer.pack_fields(value) if key == "assignedVariables" else packer.pack(value))

@@ -1,0 +1,150 @@
+"""Habits of Python that a first draft has: steps in comprehensions, `:=`, mixed dicts, dispatch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.api.surface import workflow
+from holdfast.compiler.compile import compile_module
+from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.errors import WorkflowError
+from tests.unit.dsl_kit import assert_same, loaded
+
+HEADER = """
+from __future__ import annotations
+import contextlib
+from typing import Any
+from holdfast import TaskError, task, workflow
+
+class Odd(TaskError): ...
+
+@task
+def double(value: int) -> int:
+    return value * 2
+@task
+def even(value: int) -> int:
+    if value % 2:
+        raise Odd(str(value))
+    return value
+@task
+def is_big(value: int) -> bool:
+    return value > 2
+@task
+def up_to(value: int) -> list[int]:
+    return list(range(value))
+@task
+def found(value: int) -> int | None:
+    return value or None
+
+HANDLERS = {"twice": double, "same": even}
+LIMIT = 3
+
+@workflow
+"""
+NUMBERS: list[dict[str, Any]] = [{"xs": []}, {"xs": [2, 4]}, {"xs": [1, 2, 3]}]
+SAME = {
+    "steps in comprehensions": """
+def flow(xs: list[int]) -> list[Any]:
+    plain = [double(x) for x in xs if x > 1]
+    pairs = {str(x): double(x) for x in xs}
+    members = {double(x) % 4 for x in xs}
+    nested = [(x, y) for x in xs for y in up_to(x) if is_big(y + x)]
+    return [plain, pairs, sorted(members), nested, [double(x) for x in up_to(len(xs))]]
+""",
+    "steps in generators that are used up": """
+def flow(xs: list[int]) -> list[Any]:
+    total = sum(double(x) for x in xs) + max((double(x) for x in xs), default=0)
+    text = ",".join(str(double(x)) for x in xs)
+    return [total, text, sorted(double(-x) for x in xs)]
+""",
+    "any and all stop early": """
+def flow(xs: list[int]) -> list[bool]:
+    return [any(is_big(x) for x in xs), not all(is_big(x) for x in xs)]
+""",
+    "an error of a step in a comprehension": """
+def flow(xs: list[int]) -> list[int]:
+    try:
+        return [even(x) for x in xs]
+    except Odd as err:
+        return [int(str(err))]
+""",
+    "assignments in expressions": """
+def flow(xs: list[int]) -> list[Any]:
+    left = list(xs)
+    seen = 0
+    while (size := len(left)) > 0:
+        if (last := left.pop()) == 2:
+            break
+        seen += last
+    if (one := found(size)) is not None:
+        seen += one
+    return [size, seen, one]
+""",
+    "the rest of a list": """
+def flow(xs: list[int]) -> list[Any]:
+    first, *rest = [0, *xs]
+    *others, last = [*xs, 9]
+    rest.append(first)
+    a, *middle, b = [1, *xs, 2]
+    return [rest, others, last, middle, a + b]
+""",
+    "too few for the names around the rest": """
+def flow(xs: list[int]) -> list[int]:
+    a, *rest, b = xs
+    return [a, *rest, b]
+""",
+    "a dict of several types": """
+def flow(xs: list[int]) -> dict[str, Any]:
+    state = {"status": "new", "tries": 0, "seen": [], "last": None}
+    for x in xs:
+        state["tries"] += 1
+        state["seen"].append(x)
+        state["last"] = x
+        if state["tries"] > 1:
+            state["status"] = state["status"].upper()
+    return state
+""",
+    "tasks by name": """
+def flow(xs: list[int]) -> list[int]:
+    kind = "twice" if len(xs) > 2 else "same"
+    return [HANDLERS[kind](x * 2) for x in xs if kind in HANDLERS]
+""",
+    "suppressed errors, named lambdas, constants, sets": """
+def flow(xs: list[int]) -> list[int]:
+    global LIMIT
+    less = lambda n: n - LIMIT
+    for x in xs:
+        with contextlib.suppress(Odd, ValueError):
+            even(x)
+            LIMITED = less(x)
+            return [LIMITED]
+    seen = set(xs)
+    seen ^= {2, 5}
+    return sorted(seen ^ {7})
+""",
+}
+
+
+@pytest.mark.parametrize("what", SAME)
+@pytest.mark.parametrize("given", NUMBERS, ids=["none", "even", "three"])
+def test_a_habit_of_python_does_what_python_does(
+    what: str, given: dict[str, Any], tmp_path: Path
+) -> None:
+    with loaded(tmp_path, HEADER + SAME[what].lstrip()) as module:
+        assert_same(module.flow, given)
+
+
+def test_a_class_is_no_workflow() -> None:
+    with pytest.raises(WorkflowError, match="Path is a class"):
+        workflow(Path)
+
+
+def test_a_workflow_in_a_class_is_refused(tmp_path: Path) -> None:
+    source = "class Shop:\n    @workflow\n    def run(self, n: int) -> int:\n        return n\n"
+    source = HEADER.removesuffix("@workflow\n") + source
+    with loaded(tmp_path, source) as module, pytest.raises(CompileErrors) as refused:
+        compile_module(module)
+    assert "without `self`" in str(refused.value)
