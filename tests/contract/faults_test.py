@@ -31,6 +31,7 @@ from holdfast.runtime.effects import (
     Message,
     Put,
     PutIfAbsent,
+    QueueName,
     RunTask,
     Send,
     SetVisibility,
@@ -183,7 +184,7 @@ def test_names_come_from_the_environment_and_a_missing_one_is_named() -> None:
 
     every = ResourceNames(*(f"name {number}" for number in range(10)))
     assert ResourceNames.from_environment(every.to_environment()) == every
-    queues = ("work", "single", "starts")
+    queues: tuple[QueueName, ...] = ("work", "single", "starts")
     assert [every.queue_url(queue) for queue in queues] == ["name 3", "name 4", "name 5"]
     assert [every.dead_letter_url(queue) for queue in queues] == ["name 6", "name 7", "name 8"]
 
