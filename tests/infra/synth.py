@@ -53,6 +53,8 @@ def main(asset: str, directory: str) -> None:
         seals_secrets=True,
         owns_key=True,
         has_archive=True,
+        limits_payloads=False,
+        limits_histories=True,
         functions=read_sizes(SIZES),
         work_batch=4,
         log_retention_days=400,
