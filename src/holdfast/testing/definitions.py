@@ -40,6 +40,13 @@ def answer_type(workflow: Workflow[..., Any], position: str) -> Any:
     return resolve(definition_of(workflow).answers[position])
 
 
+def received_by(workflow: Workflow[..., Any]) -> frozenset[str]:
+    """Return the events that the workflow and its children take with `receive` alone."""
+    declared = {name for one in with_children(workflow) for name in definition_of(one).events}
+    asked = {name.removesuffix(REQUEST_SUFFIX) for name in declared}
+    return frozenset(asked - declared)
+
+
 def with_children(workflow: Workflow[..., Any]) -> list[Workflow[..., Any]]:
     """Return the workflow, the workflows that it calls, and those that these call."""
     found = {workflow.name: workflow}

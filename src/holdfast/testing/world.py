@@ -16,7 +16,7 @@ from holdfast.limits import REQUEST_SUFFIX
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
-from holdfast.testing.definitions import definition_of, introduce, with_children
+from holdfast.testing.definitions import definition_of, introduce, received_by, with_children
 from holdfast.testing.direct import run_direct
 from holdfast.testing.ends import End, EndStatus
 from holdfast.testing.outcomes import UNSCRIPTED, Outcome, ScriptError, require_duration
@@ -209,6 +209,7 @@ class World:
             sent=self._sent,
             started_ms=self._started_ms,
             workflow=workflow.name,
+            received=received_by(workflow),
             limits=self._limits,
         )
 
