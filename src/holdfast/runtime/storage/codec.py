@@ -50,6 +50,7 @@ from holdfast.runtime.storage.formats import (
     LIST_PREFIX_FORMAT,
     Formats,
     compress,
+    compress_well,
     inflate,
     require_format,
 )
@@ -302,7 +303,7 @@ def _with_payload(
     size = item_bytes(plain)
     if size <= WRITE_UNIT_BYTES:
         return plain, size
-    compressed: Item = {**plain, "ev": compress(text, header.format)}
+    compressed: Item = {**plain, "ev": compress_well(text, header.format)}
     saves_a_unit = write_units(item_bytes(compressed)) < write_units(size)
     return _fitting(compressed if saves_a_unit else plain, header, blobs)
 
