@@ -49,6 +49,7 @@ from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import (
     DEAD_LETTER_ROUNDS_MAX,
     EVENT_WAITS_CHECKED_MAX,
+    NAME_EXTENSION_SECONDS,
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     SWEEP_AHEAD_SECONDS,
@@ -386,7 +387,9 @@ def _has_news(log: Log, state: Execution, now_ms: int) -> Generator[Effect, Any,
         return False
     waits = [one.waiting for one in state.frames.values() if may_have_news(one.waiting)]
     events = [one for one in waits if isinstance(one, Awaiting) and one.kind == "event"]
-    if len(events) < len(waits) or len(events) > EVENT_WAITS_CHECKED_MAX:
+    # The recovery of an old execution extends the lifetime of its name.
+    is_old = now_ms - state.started_ms > NAME_EXTENSION_SECONDS * 1_000
+    if len(events) < len(waits) or len(events) > EVENT_WAITS_CHECKED_MAX or (events and is_old):
         return True
     for awaiting in events:
         if not (yield from event_pointers.is_served(log.tenant, state, awaiting, now_ms)):
