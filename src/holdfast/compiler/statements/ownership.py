@@ -156,6 +156,13 @@ def chains_in(node: ast.AST, is_durable: IsDurable, *, is_inner: bool = False) -
         yield from chains_in(part, is_durable, is_inner=is_part_inner)
 
 
+def gives_parts(function: ast.FunctionDef | ast.Lambda, is_durable: IsDurable) -> bool:
+    """Return True when a function may return its argument, or a part of it."""
+    own = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    return any(chain.name in own for part in body for chain in chains_in(part, is_durable))
+
+
 def shared_levels(environment: Environment, chain: Chain) -> int:
     """Return how many levels the chain's name still owns when an expression keeps the chain."""
     entry = environment.entries.get(chain.name)
