@@ -1,6 +1,6 @@
 """How many levels of a value a name owns, so that they may be changed in place.
 
-The problem ----------- Python shows a change through every name of the changed object. A state
+Python shows a change through every name of the changed object. A state
 machine has values, not references. So a part of a value may be changed only while no other name
 refers to that part:
 
