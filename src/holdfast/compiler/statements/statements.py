@@ -1,10 +1,14 @@
 """Statements: `ast` -> IR, in one walk along the flow that also finds code that cannot run.
 
-The problem ----------- The type of a name depends on the statements before it. So statements are
+The problem
+-----------
+The type of a name depends on the statements before it. So statements are
 lowered in the order in which Python runs them, and each one begins with the environment that the
 one before it has left.
 
-The walk -------- `Statements` lowers the body of one function: the workflow, or a branch. It has
+The walk
+--------
+`Statements` lowers the body of one function: the workflow, or a branch. It has
 three parts:
 
     flow.environment   the names and types at the current point (`context.py`)
