@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
