@@ -93,6 +93,7 @@ __all__ = [
     "from_step",
     "graph_part",
     "hours",
+    "itertools",
     "label_of",
     "labelled",
     "late_part",
