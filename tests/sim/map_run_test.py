@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast_simulator.invariants import check, histories, lost
+from holdfast_simulator.services import WORK_QUEUES
 from holdfast_simulator.world import CrashAt, Hook, RandomCrashes, When, no_faults
 from tests.builders import Machine, Shop, machine
 from tests.unit.stack_kit import Stack
@@ -236,6 +237,24 @@ def test_a_redrive_runs_each_child_to_its_success(definition: Machine) -> None:
     assert stack.parent.state.status == "SUCCEEDED"
     assert stack.children == {"SUCCEEDED": len(FAILING)}
     assert stack.is_sound
+
+
+def test_children_that_read_their_stop_after_the_redrive_are_redriven_too() -> None:
+    stack = stack_of(a_map({"wait": WAIT}, Items="{% $states.input %}"))
+    arn = stack.start([1, 2, 3])
+    stack.world.run()
+    stack.stop(arn)
+    while not stack.parent.state.is_ended:
+        assert stack.world._deliver_visible()
+    for queue in WORK_QUEUES:
+        stack.world.services.receive(queue)  # a host takes the stops, and dies
+    stack.call("RedriveExecution", executionArn=arn)
+    # The stops are visible again soon, and the sweeper would repeat the redrives in an hour only.
+    stack.world.run(until_ms=stack.world.now_ms + 30 * 60_000)
+    assert (stack.parent.state.status, stack.children) == ("RUNNING", {"RUNNING": 3})
+    redrives = [one.state.redrives for one in histories(stack.world) if "." in one.run]
+    assert redrives == [1, 1, 1]
+    assert check(stack.world) == []
 
 
 @pytest.mark.slow
