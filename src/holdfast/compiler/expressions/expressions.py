@@ -257,7 +257,7 @@ class Expressions:
             f"assign it on every path that leads here, e.g. `{name} = None` first",
         )
 
-    def is_outside(self, node: ast.expr) -> bool:
+    def is_outside(self, node: ast.expr, /) -> bool:
         """Return True when a name, or the first name of a chain of attributes, is defined outside
         of the workflow.
         """

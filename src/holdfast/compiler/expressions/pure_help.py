@@ -36,7 +36,11 @@ def pure_function(
         if others or first is node or text.count(call) != 1:
             return ""
         before, text = f"x = {call}`, then `", text.replace(call, "x")
+    try:
+        # The source of `(y := call())` or of `yield call()` is no expression without its brackets.
         node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return ""
     bound = _bound_in(node)
     used = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
     used.sort(key=lambda part: (part.lineno, part.col_offset))
