@@ -25,6 +25,7 @@ from holdfast.compiler.context import (
 from holdfast.compiler.expressions import operators, sets
 from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.calls import lower_call
+from holdfast.compiler.expressions.caught import error_of_name, name_of_error
 from holdfast.compiler.expressions.choices import (
     lower_comparison,
     lower_conditional,
@@ -46,7 +47,11 @@ from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.moments import part_of
 from holdfast.compiler.expressions.narrowing import narrow
-from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
+from holdfast.compiler.expressions.outside import (
+    INTEGER_MAX,
+    from_outside,
+    refuse_uncalled_tools,
+)
 from holdfast.compiler.expressions.query import (
     Constant,
     FieldOf,
@@ -280,6 +285,9 @@ class Expressions:
         return self.lower(node)
 
     def _attribute(self, node: ast.Attribute) -> TypedQuery:
+        error = error_of_name(self, node)
+        if error is not None:
+            return name_of_error(self, node, error)
         base = self._owner(node.value)
         if is_refused(base.type):
             return REFUSED_EXPRESSION
@@ -342,6 +350,9 @@ class Expressions:
         return self.unit.refused(node, "HF002", message, help_)
 
     def _item(self, node: ast.Subscript) -> TypedQuery:
+        uncalled = refuse_uncalled_tools(self, node, node.value, node.slice)
+        if uncalled is not None:
+            return uncalled
         found = lower_subscript(self, node)
         path = path_of(node) if self.environment.facts else None
         known = None if path is None else self.environment.facts.get(path)
