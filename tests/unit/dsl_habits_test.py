@@ -132,7 +132,7 @@ def flow(xs: list[int]) -> list[str]:
     "the name of a wait's timeout": """
 def flow(xs: list[int]) -> str:
     try:
-        return wait_for_event("answer", str, key="k", timeout=minutes(len(xs) + 1))
+        return wait_for_event("answer", str, key="k", timeout=minutes(5))
     except Exception as err:
         return f"{type(err).__name__} {isinstance(err, WaitTimeout)} {isinstance(err, Odd)}"
 """,

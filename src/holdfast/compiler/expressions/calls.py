@@ -23,8 +23,8 @@ from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper, lower_method
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.named_tuples import construct_named_tuple, replace_parts
-from holdfast.compiler.expressions.outside import refuse_uncalled_tools
 from holdfast.compiler.expressions.typed_dicts import construct_typed_dict
+from holdfast.compiler.expressions.uncalled_tools import refuse_uncalled_tools
 from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.steps.class_helpers import method_of
 from holdfast.compiler.steps.durable import find_durable

@@ -47,11 +47,7 @@ from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.moments import part_of
 from holdfast.compiler.expressions.narrowing import narrow
-from holdfast.compiler.expressions.outside import (
-    INTEGER_MAX,
-    from_outside,
-    refuse_uncalled_tools,
-)
+from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import (
     Constant,
     FieldOf,
@@ -63,6 +59,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
+from holdfast.compiler.expressions.uncalled_tools import refuse_uncalled_tools
 from holdfast.compiler.steps.class_helpers import property_of
 from holdfast.compiler.types.annotations import of_constant
 from holdfast.compiler.types.models import fields_of

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from math import isfinite
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from holdfast.api.tasks import Task, Workflow
 from holdfast.api.tools import Tools
@@ -19,9 +19,6 @@ from holdfast.compiler.context import NOTHING, TypedQuery, Unit
 from holdfast.compiler.expressions.query import Constant, literal
 from holdfast.compiler.types.annotations import from_annotation, of_constant, written
 from holdfast.compiler.types.types import DURATION
-
-if TYPE_CHECKING:
-    from holdfast.compiler.expressions.expressions import Expressions
 
 #: A double represents every integer up to this one exactly.
 INTEGER_MAX: Final = 2**53
@@ -38,22 +35,6 @@ def tasks_by_name(found: Any) -> Mapping[str, Task[..., Any]] | None:
         return None
     is_all = all(isinstance(k, str) and isinstance(v, Task) for k, v in found.items())
     return found if is_all else None
-
-
-def refuse_uncalled_tools(
-    expressions: Expressions, node: ast.expr, tools: ast.expr, key: ast.expr
-) -> TypedQuery | None:
-    """Refuse `TOOLS.get(name)`, or `TOOLS[name]` without a call; None for other values."""
-    unit = expressions.unit
-    found = tasks_by_name(unit.outside(tools)) if expressions.is_outside(tools) else None
-    if found is None:
-        return None
-    name, text = unit.text(key), unit.text(tools)
-    task = next(iter(found.values()))
-    given = ", ".join(f"{one}=…" for one in inspect.signature(task.function).parameters)
-    message = f"a task of `{text}` is called where it is chosen, it is no value"
-    help_ = f"if {name} in {text}: x = {text}[{name}]({given})"
-    return unit.refused(node, "HF003", message, help_)
 
 
 def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
