@@ -255,7 +255,7 @@ def test_a_parallel_waits_when_enough_of_its_branches_wait(
     sleep = {"Type": "Wait", "Seconds": 60, "End": True}
     branches = [{"StartAt": "s", "States": {"s": sleep}}]
     branches.append({"StartAt": "o", "States": {"o": {**BRANCHES[other], "End": True}}})
-    race = {"Type": "Parallel", "Branches": branches, "Next": "b"}
+    race: Machine = {"Type": "Parallel", "Branches": branches, "Next": "b"}
     if needed is not None:
         race["Holdfast"] = {"Needed": needed}
     states = {"a": race, "b": choice("$random() < 1", "a", "end"), "end": END}
