@@ -26,6 +26,9 @@ def pure_function(
     if isinstance(node, ast.Name | ast.Constant) or not isinstance(node, ast.expr):
         return ""
     text, before = text_of(node), ""
+    if not _is_expression(text):
+        # The text of `a.total @= 2` is a statement, which no `return` can hold.
+        return ""
     steps = [part for part in ast.walk(node) if is_step(part)]
     if steps:
         first, *others = steps
@@ -51,6 +54,14 @@ def pure_function(
         return ""
     parameters = ", ".join(f"{name}: …" for name in names)
     return f"{before}def {_title(node)}({parameters}) -> …: return {text}"
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(f"({text}\n)", mode="eval")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _bound_in(node: ast.expr) -> frozenset[str]:
