@@ -1,6 +1,8 @@
 """The state of lowering: the names at this point, their types, and the refusals so far.
 
-The problem ----------- The same name has different types at different points of a function. JSONata
+The problem
+-----------
+The same name has different types at different points of a function. JSONata
 and Python agree only for certain types, so the lowering must know the type of each name where it is
 read:
 
@@ -539,6 +541,7 @@ class Lowering(Protocol):
     def truth(self, node: ast.expr, /) -> TypedQuery: ...
     def iterable(self, node: ast.expr, /) -> TypedQuery: ...
     def is_builtin(self, name: str, /) -> bool: ...
+    def is_outside(self, node: ast.expr, /) -> bool: ...
 
 
 def fails_of(*expressions: TypedQuery) -> frozenset[str]:

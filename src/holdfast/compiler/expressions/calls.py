@@ -19,6 +19,7 @@ from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.comprehensions import COMPREHENSION
 from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.decimals import value_of_call
+from holdfast.compiler.expressions.enum_values import lower_member
 from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper, lower_method
 from holdfast.compiler.expressions.methods import call_method
@@ -81,7 +82,7 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return construct_named_tuple(expressions, node, found)
     if is_typed_dict(found) and isinstance(type_ := from_annotation(found), TypedDictOf):
         return construct_typed_dict(expressions, node, type_)
-    known = call_function(expressions, node, found)
+    known = lower_member(expressions, node) or call_function(expressions, node, found)
     return _ordinary(expressions, node, found) if known is None else known
 
 
