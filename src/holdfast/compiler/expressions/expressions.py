@@ -26,6 +26,7 @@ from holdfast.compiler.context import (
 from holdfast.compiler.expressions import operators, sets
 from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.calls import lower_call
+from holdfast.compiler.expressions.caught import error_of_name, name_of_error
 from holdfast.compiler.expressions.choices import (
     lower_comparison,
     lower_conditional,
@@ -59,6 +60,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
+from holdfast.compiler.expressions.uncalled_tools import refuse_uncalled_tools
 from holdfast.compiler.steps.class_helpers import property_of
 from holdfast.compiler.types.annotations import of_constant
 from holdfast.compiler.types.models import fields_of
@@ -283,6 +285,9 @@ class Expressions:
         return self.lower(node)
 
     def _attribute(self, node: ast.Attribute) -> TypedQuery:
+        error = error_of_name(self, node)
+        if error is not None:
+            return name_of_error(self, node, error)
         base = self._owner(node.value)
         if is_refused(base.type):
             return REFUSED_EXPRESSION
@@ -345,6 +350,9 @@ class Expressions:
         return self.unit.refused(node, "HF002", message, help_)
 
     def _item(self, node: ast.Subscript) -> TypedQuery:
+        uncalled = refuse_uncalled_tools(self, node, node.value, node.slice)
+        if uncalled is not None:
+            return uncalled
         found = lower_subscript(self, node)
         path = path_of(node) if self.environment.facts else None
         known = None if path is None else self.environment.facts.get(path)

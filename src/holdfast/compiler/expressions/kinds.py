@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit
+from holdfast.compiler.expressions.caught import is_of_classes
 from holdfast.compiler.expressions.query import (
     FALSE,
     TRUE,
@@ -165,6 +166,9 @@ def lower_isinstance(expressions: Expressions, node: ast.Call) -> TypedQuery:
     value = expressions.lower(node.args[0])
     if is_refused(value.type):
         return REFUSED_EXPRESSION
+    error = is_of_classes(unit, node.args[1], value)
+    if error is not None:
+        return error
     classes = classes_of(unit, node.args[1])
     parts = None if classes is None else split(value.type, classes)
     if parts is None or told_apart(value.query, *parts) is None:
