@@ -215,6 +215,11 @@ SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
         "return {str(10 // echo(x)): echo(x + 1) for x in xs}",
         [{"xs": [2, 1]}, {"xs": [1, 0]}],
     ),
+    "a step of the library beside another in a comprehension": (
+        "x: float",
+        "return [[str(x * k), echo(k)] for k in [1, 2]]",
+        [{"x": 1.5}],
+    ),
     "decimals and texts of floats in parts": (
         "priced: Priced, price: Decimal, x: float, tree: Tree",
         (

@@ -13,7 +13,9 @@ read:
 
 Two classes store this knowledge.
 
-`Environment`: one point of the flow ------------------------------------ An environment is
+`Environment`: one point of the flow
+------------------------------------
+An environment is
 immutable. Each change gives a new one, so an `if` can keep the environment before it for its
 `else`. It has two parts:
 
@@ -41,7 +43,9 @@ refusals of the last round count. `without_refused` removes the placeholders of 
 that they do not hide a refusal of the last round. `bounded` makes the rounds end: a type that nests
 too deeply becomes unknown.
 
-`Unit`: one workflow -------------------- A unit is mutable and lives for one compilation. It holds
+`Unit`: one workflow
+--------------------
+A unit is mutable and lives for one compilation. It holds
 the source, the author's module and the diagnostics. It also holds everything that belongs to a node
 of the source and must be the same in each round of a loop: scopes, replacements of nodes, and the
 nodes that contain durable calls.
@@ -394,6 +398,7 @@ class Unit:
         other = Unit(self.source, self.workflow)
         other.library, other.copies, other.made = self.library, self.copies, self.made
         other.defaults, other.property_calls = self.defaults, self.property_calls
+        other.loops, other.loop_functions = self.loops, self.loop_functions
         return other
 
     @cached_property
