@@ -144,7 +144,7 @@ def a_map(execution_type: str = "STANDARD", **fields: Any) -> Machine:
 
 
 ANY: Machine = {"ToleratedFailurePercentage": 100}
-HALF: Machine = {"ToleratedFailurePercentage": "50"}
+HALF: Machine = {"ToleratedFailurePercentage": 50}
 NAMED = {"item": "{% $states.context.Map.Item %}", "of": "{% $states.input %}"}
 SMALL = {"MaxInputBytesPerBatch": 50, "BatchInput": {"all": "{% $count($states.input) %}"}}
 
