@@ -20,7 +20,9 @@ from holdfast.infra import bundle
 from holdfast.infra.bundle import build_asset, compile_workflows
 from holdfast.infra.locked import only_for_tools
 from holdfast.infra.settings import _LOG_DAYS, Settings
+from holdfast.infra.sizes import _TIMEOUT_BOUNDS
 from holdfast.infra.unfit import Unfit, read_object
+from holdfast.limits import SWEEP_SECONDS
 from holdfast.runtime.storage.spread import STARTS_PER_SECOND
 
 ROOT = Path(__file__).parents[2]
@@ -318,3 +320,9 @@ def test_a_switch_of_the_context_has_two_names(text: str, is_on: bool) -> None:
     made = Settings.from_context({**context, "payload_limit": text}.get)
     assert made.limits_payloads is is_on
     assert made.starts_per_second == STARTS_PER_SECOND
+
+
+def test_a_time_out_stays_within_what_calls_its_function() -> None:
+    """The next sweep, API Gateway, and Lambda itself."""
+    assert _TIMEOUT_BOUNDS == {"events": (5, 900), "sweeper": (10, 58), "api": (3, 29)}
+    assert _TIMEOUT_BOUNDS["sweeper"][1] < SWEEP_SECONDS
