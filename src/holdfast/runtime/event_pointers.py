@@ -55,7 +55,7 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_forma
 ASKED: Final = "pt"
 # The attribute that says: every unread event has a pointer.
 _COMPLETE: Final = "pc"
-# A wait reads at most this many pointers. Others are read by later waits.
+# One query reads at most this many pointers. A wait rarely needs more than the first of them.
 _POINTERS_READ_MAX: Final = 100
 
 
@@ -177,28 +177,47 @@ def _facts_of_wake(
 # -- the pointers ----------------------------------------------------------------------------------
 
 
-def _pointers(tenant: str, run: str, awaiting: Awaiting) -> Generator[Effect, Any, list[Item]]:
-    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+def _pointers(
+    tenant: str, run: str, awaiting: Awaiting, after: str = ""
+) -> Generator[Effect, Any, list[Item]]:
+    """Return a page of pointers, those of the earliest events first. `after` is the key of the last
+    pointer of the page before.
+    """
+    first = keys.event_pointers(keys.event(tenant, awaiting.event_name, awaiting.event_key))
     rows: list[Item] = yield Query(
         tables.MAIL,
         keys.inbox(tenant, run),
-        begins_with=keys.event_pointers(partition),
+        after=after or first,
+        until=f"{first}~",
         limit=_POINTERS_READ_MAX,
     )
     return rows
 
 
 def _pointed(
-    tenant: str, state: Execution, awaiting: Awaiting, rows: Iterable[Item], now_ms: int
+    tenant: str, state: Execution, awaiting: Awaiting, rows: list[Item], now_ms: int
 ) -> inbox.FactsResult:
     """Return the facts of the earliest unread events, one for each wait that may use one. Delete
-    the pointers to events that the execution cannot use any longer.
+    the pointers to events that the execution cannot use any longer. `rows` is the first page.
     """
-    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
     wanted = sum(
         isinstance(frame.waiting, Awaiting) and frame.waiting.kind == "event"
         for frame in state.frames.values()
     )
+    items = yield from _unread_of(tenant, state, awaiting, rows, wanted, now_ms)
+    # An operator may have dropped all events of a page. Without the next page, the event behind
+    # them would wait until the sweeper looks for it.
+    while len(items) < wanted and len(rows) == _POINTERS_READ_MAX:
+        rows = yield from _pointers(tenant, state.run, awaiting, str(rows[-1]["sk"]))
+        left = wanted - len(items)
+        items += yield from _unread_of(tenant, state, awaiting, rows, left, now_ms)
+    return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
+
+
+def _unread_of(
+    tenant: str, state: Execution, awaiting: Awaiting, rows: list[Item], wanted: int, now_ms: int
+) -> Generator[Effect, Any, list[Item]]:
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
     items: list[Item] = []
     for row in rows:
         if len(items) == wanted:
@@ -212,4 +231,4 @@ def _pointed(
                 items.append(item)
                 continue
         yield Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
-    return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
+    return items
