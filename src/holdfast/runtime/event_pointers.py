@@ -178,17 +178,17 @@ def _facts_of_wake(
 
 
 def _pointers(
-    tenant: str, run: str, awaiting: Awaiting, after: str = ""
+    tenant: str, run: str, awaiting: Awaiting, after: str | None = None
 ) -> Generator[Effect, Any, list[Item]]:
     """Return a page of pointers, those of the earliest events first. `after` is the key of the last
     pointer of the page before.
     """
-    first = keys.event_pointers(keys.event(tenant, awaiting.event_name, awaiting.event_key))
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
     rows: list[Item] = yield Query(
         tables.MAIL,
         keys.inbox(tenant, run),
-        after=after or first,
-        until=f"{first}~",
+        after=after,
+        begins_with=keys.event_pointers(partition),
         limit=_POINTERS_READ_MAX,
     )
     return rows
@@ -204,31 +204,31 @@ def _pointed(
         isinstance(frame.waiting, Awaiting) and frame.waiting.kind == "event"
         for frame in state.frames.values()
     )
-    items = yield from _unread_of(tenant, state, awaiting, rows, wanted, now_ms)
-    # An operator may have dropped all events of a page. Without the next page, the event behind
-    # them would wait until the sweeper looks for it.
-    while len(items) < wanted and len(rows) == _POINTERS_READ_MAX:
-        rows = yield from _pointers(tenant, state.run, awaiting, str(rows[-1]["sk"]))
-        left = wanted - len(items)
-        items += yield from _unread_of(tenant, state, awaiting, rows, left, now_ms)
+    items: list[Item] = []
+    left = rows
+    while left and len(items) < wanted:
+        row, *left = left
+        item = yield from _unread_of(tenant, state, awaiting, str(row["id"]), now_ms)
+        if item is None:
+            yield Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
+        else:
+            items.append(item)
+        if not left and len(items) < wanted and len(rows) == _POINTERS_READ_MAX:
+            # An operator may have dropped all events of a page. Without the next page, the event
+            # behind them would wait until the sweeper looks for it.
+            left = rows = yield from _pointers(tenant, state.run, awaiting, str(row["sk"]))
     return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
 
 
 def _unread_of(
-    tenant: str, state: Execution, awaiting: Awaiting, rows: list[Item], wanted: int, now_ms: int
-) -> Generator[Effect, Any, list[Item]]:
+    tenant: str, state: Execution, awaiting: Awaiting, event_id: str, now_ms: int
+) -> Generator[Effect, Any, Item | None]:
+    """Return the event, if the execution may still use it."""
+    if event_id in state.used_events:
+        return None
     partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
-    items: list[Item] = []
-    for row in rows:
-        if len(items) == wanted:
-            break
-        event_id = str(row["id"])
-        if event_id not in state.used_events:
-            item = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
-            if item is not None:
-                require_format(item, "an event", inbox.EVENT_FORMATS)
-            if item is not None and inbox.is_unread(state, item, now_ms):
-                items.append(item)
-                continue
-        yield Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
-    return items
+    item: Item | None = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
+    if item is None:
+        return None
+    require_format(item, "an event", inbox.EVENT_FORMATS)
+    return item if inbox.is_unread(state, item, now_ms) else None
