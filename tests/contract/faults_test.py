@@ -31,6 +31,7 @@ from holdfast.runtime.effects import (
     Message,
     Put,
     PutIfAbsent,
+    QueueName,
     RunTask,
     Send,
     SetVisibility,
@@ -180,6 +181,12 @@ def test_an_effect_of_the_driver_cannot_be_performed() -> None:
 def test_names_come_from_the_environment_and_a_missing_one_is_named() -> None:
     environment = NAMES.to_environment()
     assert ResourceNames.from_environment(environment) == NAMES
+
+    every = ResourceNames(*(f"name {number}" for number in range(10)))
+    assert ResourceNames.from_environment(every.to_environment()) == every
+    queues: tuple[QueueName, ...] = ("work", "single", "starts")
+    assert [every.queue_url(queue) for queue in queues] == ["name 3", "name 4", "name 5"]
+    assert [every.dead_letter_url(queue) for queue in queues] == ["name 6", "name 7", "name 8"]
 
     del environment[resources.ENV_MAIL_TABLE]
     with pytest.raises(ServiceFault, match=resources.ENV_MAIL_TABLE) as fault:

@@ -18,7 +18,12 @@ import pytest
 from holdfast.errors import HoldfastError, WorkflowError
 from holdfast.infra import bundle
 from holdfast.infra.bundle import build_asset, compile_workflows
-from holdfast.infra.settings import Settings
+from holdfast.infra.locked import only_for_tools
+from holdfast.infra.settings import _LOG_DAYS, Settings
+from holdfast.infra.sizes import _TIMEOUT_BOUNDS
+from holdfast.infra.unfit import Unfit, read_object
+from holdfast.limits import SWEEP_SECONDS
+from holdfast.runtime.storage.spread import STARTS_PER_SECOND
 
 ROOT = Path(__file__).parents[2]
 PLAIN = """
@@ -257,3 +262,67 @@ def test_the_handlers_are_in_the_package_or_beside_its_source(
     (package / "functions").mkdir(parents=True)
     monkeypatch.setattr(bundle, "_HOLDFAST", package)
     assert bundle._functions() == package / "functions"
+
+
+def test_what_only_the_tools_need_is_left_out_and_a_circle_of_packages_ends(tmp_path: Path) -> None:
+    (tmp_path / "member").mkdir()
+    (tmp_path / "member/pyproject.toml").write_text('[project]\nname = "My_Shop"\n')
+    assert only_for_tools(tmp_path / "member") == []  # uv reports the missing lock file
+    lock = """
+[[package]]
+name = "my-shop"
+dependencies = [{ name = "holdfast", extra = ["local"] }, { name = "user", extra = ["x"] }]
+[[package]]
+name = "holdfast"
+dependencies = [{ name = "boto3" }]
+[package.optional-dependencies]
+local = [{ name = "rich" }, { name = "moto" }, { name = "boto3" }]
+infra = [{ name = "uv" }, { name = "cdk" }]
+[[package]]
+name = "boto3"
+dependencies = [{ name = "botocore" }]
+[[package]]
+name = "botocore"
+dependencies = [{ name = "boto3" }]
+[[package]]
+name = "user"
+[package.optional-dependencies]
+x = [{ name = "uv" }]
+y = [{ name = "cdk" }]
+"""
+    # Of a workspace, in the folder above.
+    (tmp_path / "uv.lock").write_text(lock)
+    assert only_for_tools(tmp_path / "member") == ["cdk", "moto", "rich"]
+
+
+def test_logs_are_kept_for_one_of_the_times_that_cloudwatch_has() -> None:
+    """CloudWatch Logs API, PutRetentionPolicy: retentionInDays."""
+    months = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731)
+    assert (*months, 1096, 1827, 2192, 2557, 2922, 3288, 3653) == _LOG_DAYS
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_an_object_that_the_context_does_not_have_is_empty(empty: object) -> None:
+    assert read_object("groups", empty) == {}
+    assert read_object("groups", '{"a": 1}') == read_object("groups", {"a": 1}) == {"a": 1}
+    for wrong in ("{", "[1]", 5):
+        with pytest.raises(Unfit) as refused:
+            read_object("groups.mail", wrong)
+        assert refused.value.in_context().code == "HF401"
+        assert "set `groups` in cdk.json" in str(refused.value.in_context().help)
+        assert refused.value.in_construct("Shop/Flows").code == "HF405"
+        assert "expected a JSON object" in refused.value.in_construct("Shop/Flows").message
+
+
+@pytest.mark.parametrize(("text", "is_on"), [("on", True), ("true", True), ("off", False)])
+def test_a_switch_of_the_context_has_two_names(text: str, is_on: bool) -> None:
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    made = Settings.from_context({**context, "payload_limit": text}.get)
+    assert made.limits_payloads is is_on
+    assert made.starts_per_second == STARTS_PER_SECOND
+
+
+def test_a_time_out_stays_within_what_calls_its_function() -> None:
+    """The next sweep, API Gateway, and Lambda itself."""
+    assert _TIMEOUT_BOUNDS == {"events": (5, 900), "sweeper": (10, 58), "api": (3, 29)}
+    assert _TIMEOUT_BOUNDS["sweeper"][1] < SWEEP_SECONDS

@@ -53,6 +53,8 @@ def main(asset: str, directory: str) -> None:
         seals_secrets=True,
         owns_key=True,
         has_archive=True,
+        limits_payloads=False,
+        limits_histories=True,
         functions=read_sizes(SIZES),
         work_batch=4,
         log_retention_days=400,
@@ -112,6 +114,7 @@ def synthesise_shop(asset: Path, directory: str) -> None:
         alarm_bounds=AlarmBounds(failed=None, retries=None),
         notify_questions_to=sns.Topic(stack, "Desk"),
         log_retention_days=90,
+        starts_per_second=5_000,
     )
     key = kms.Key(stack, "ReceiptsKey")
     s3.Bucket(stack, "Receipts", encryption_key=key).grant_read_write(flows.tasks)

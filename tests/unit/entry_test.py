@@ -6,7 +6,7 @@ import importlib
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +19,7 @@ from holdfast.aws.host import Host
 from holdfast.aws.names import ResourceNames
 from holdfast.errors import ServiceFault
 from holdfast.limits import PAYLOAD_BYTES_MAX
-from holdfast.runtime.effects import Clock
+from holdfast.runtime.effects import Clock, Together
 from holdfast.runtime.status_events import OWN_SOURCE
 from holdfast.runtime.storage.spread import STARTS_PER_SECOND, spread_for
 
@@ -52,6 +52,8 @@ def test_a_host_without_choices_has_aws_limits_and_no_events(made: Callable[...,
     assert host.setting.question_events is None
     assert host.setting.archives is False
     assert host.has_threads is True
+    # Of the store, for queries that are sent together.
+    assert cast(Any, host.ports)._performers[Together].__self__._has_threads is True
     assert host.spread == spread_for(STARTS_PER_SECOND) != spread_for(10_000)
     assert host.ports.names == NAMES
     assert host.metrics._stack == "Shop"

@@ -346,6 +346,7 @@ def test_a_function_that_crashes_fails_the_attempt_by_its_name(
     assert isinstance(result, TaskFailed)
     assert result.error == error
     assert str(result.cause).endswith(cause)
+    assert "the function of the group payments: " in str(result.cause)
     assert len(function.calls) == 1
 
 

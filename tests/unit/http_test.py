@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from holdfast.aws import protocol
 from holdfast.errors import ServiceFault
 from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
-from holdfast.runtime.effects import Clock, Effect, TaskFailed
+from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed
 from tests.builders import ask, chain, machine, wait_for
 from tests.unit.host_kit import Site, site
 
@@ -226,7 +228,8 @@ def test_a_service_that_is_down_is_503_and_logged() -> None:
     assert problem((status, answer)) == (503, "HF321")
     assert "the log of the API's function" in answer["error"]["message"]
     assert "slow down" not in answer["error"]["message"]
-    assert [what for what, _ in found.faults] == ["a request was not served"]
+    told = [what for what, _ in found.faults]
+    assert told == ["~ctl was not read", "a request was not served"]
 
 
 # -- bodies ----------------------------------------------------------------------------------------
@@ -420,3 +423,11 @@ def test_a_fault_of_the_world_is_no_fault_of_the_caller() -> None:
     status, answer = states_call(found, {})
     assert (status, answer["__type"]) == (500, "InternalFailure")
     assert found.faults
+
+
+@pytest.mark.parametrize(("resource", "as_json"), [("x:2", True), ("x", False)])
+def test_a_task_that_waits_for_an_execution_is_its_parent(resource: str, as_json: bool) -> None:
+    task = RunTask("start", "sync", {}, "default", "r7", None, "order", 3, 2, 0, resource=resource)
+    parent = {"run": "r7", "entry": 3, "attempt": 2, "as_json": as_json}
+    assert protocol._parent(task) == parent
+    assert protocol._parent(replace(task, kind="service")) is None

@@ -15,8 +15,10 @@ from unittest.mock import patch
 
 import pytest
 
-from holdfast.aws.http import api_handler
+from holdfast.aws.http import _problem, api_handler
 from holdfast.aws.routes import ROUTES as TABLE
+from holdfast.aws.routes import require_here
+from holdfast.errors import RequestError, ServiceFault
 from holdfast.resources import ROUTES
 from holdfast.stepfunctions import pools
 
@@ -123,11 +125,13 @@ def test_a_route_takes_each_field_that_it_knows_and_no_other(route: str) -> None
     status, answer = answered(route, queryStringParameters={"other": "x"})
     assert (status, answer["error"]["code"]) == (400, "HF219")
     assert answer["error"]["help"] == f"known: {', '.join(parameters) or 'none'}"
+    assert answer["error"]["message"] == f"{route} has no query parameter 'other'"
     if not fields:
         return
     status, answer = answered(route, body='{"other": 1}')
     assert (status, answer["error"]["code"]) == (400, "HF219")
     assert answer["error"]["help"] == f"known: {', '.join(fields)}"
+    assert answer["error"]["message"] == f"{route} has no field 'other'"
 
 
 def test_a_start_that_changes_nothing_and_a_known_version_are_200() -> None:
@@ -158,6 +162,28 @@ def test_a_question_has_a_link_where_the_stack_has_forms() -> None:
     _, answer = answered("GET /questions/{id}", forms="https")
     assert answer["link"] == "https://api.example/forms/T"
     assert "link" not in answered("GET /questions/{id}")[1]
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", None])
+def test_an_arn_names_an_execution_of_this_region_and_account_alone(
+    monkeypatch: pytest.MonkeyPatch, region: str | None
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1" if region else "eu-west-1")
+    request = {"requestContext": {"accountId": "111122223333"}}
+    own = "arn:aws:states:eu-west-1:111122223333:execution:order:o1"
+    assert require_here(own, request, region) == own
+    assert require_here("o1", request, region) == "o1"
+    strange = (own.replace("eu-west-1", "eu-west-2"), own.replace("1111", "9999"), "arn:aws")
+    for arn in strange:
+        with pytest.raises(RequestError) as refused:
+            require_here(arn, request, region)
+        assert refused.value.code == "HF207"
+
+
+@pytest.mark.parametrize("code", ["HF284", "HF285", "HF562", "HF321"])
+def test_only_a_fault_in_words_of_holdfast_is_shown(code: str) -> None:
+    told = _problem(ServiceFault(code, "the words"))["error"]["message"]
+    assert (told == "the words") == (code != "HF321")
 
 
 def test_a_client_that_names_its_operator_is_believed() -> None:

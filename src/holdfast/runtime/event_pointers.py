@@ -109,16 +109,44 @@ def look(
 
 def _is_complete(row: Item, state: Execution, awaiting: Awaiting, now_ms: int) -> bool:
     """Return True when the registration serves this wait, and each unread event has a pointer."""
+    return bool(row.get(_COMPLETE)) and _is_in_force(row, state, awaiting, now_ms)
+
+
+def _is_in_force(row: Item, state: Execution, awaiting: Awaiting, now_ms: int) -> bool:
+    """Return True when senders find the registration until the wait ends, or until the sweeper's
+    next check.
+    """
     ends_s = now_ms // 1_000 + REGISTRATION_SECONDS_MIN
     if awaiting.due_ms is not None:
         ends_s = min(ends_s, awaiting.due_ms // 1_000 + 3_600)
     with reading("a registration"):
         return (
-            bool(row.get(_COMPLETE))
-            and inbox.OVER not in row
+            inbox.OVER not in row
             and row.get(inbox.RETRIES) == state.redrives
             and int(row["ttl"]) >= ends_s
         )
+
+
+# -- a check by the sweeper ------------------------------------------------------------------------
+
+
+def is_served(
+    tenant: str, state: Execution, awaiting: Awaiting, now_ms: int
+) -> Generator[Effect, Any, bool]:
+    """Return True when a recovery would find nothing to do for the wait: it is registered, and no
+    unread event is stored.
+
+    The registration is read first (R13): the sender of an event that this does not see finds the
+    registration. An execution with pointers is left to a worker.
+    """
+    if has_many(state):
+        return False
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+    row = yield Get(tables.MAIL, partition, keys.registration(state.run))
+    if row is None or not _is_in_force(row, state, awaiting, now_ms):
+        return False
+    items = yield from inbox.events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
+    return not inbox.unread(state, items, now_ms)
 
 
 def _change_over(

@@ -107,6 +107,11 @@ class Lookup:
         found = self._declared().get(name)
         return None if found is None else Payload.of_event(found, name).type_name
 
+    def is_received(self, name: str) -> bool:
+        """Return True when the deployed workflows take events of this name with `receive` alone."""
+        declared = self._declared()
+        return name not in declared and f"{name}{REQUEST_SUFFIX}" in declared
+
     def _declared(self) -> dict[str, Definition]:
         """Return the first deployed workflow that declares each event."""
         declared: dict[str, Definition] = {}
