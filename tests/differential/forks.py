@@ -44,7 +44,7 @@ from holdfast.core.waits import has_more
 from holdfast.limits import CLOCK_ERROR_MS, REQUEST_SUFFIX
 from holdfast.runtime.commands import presentation
 from holdfast.testing import replay
-from holdfast.testing.compiled import program_of
+from holdfast.testing.definitions import program_of
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import end_of_error
 from holdfast.testing.secrecy import SEALS

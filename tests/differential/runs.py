@@ -19,7 +19,7 @@ from typing import Any, get_args, get_origin
 from holdfast.api.surface import Workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.testing import Difference, World, never, real, takes
-from holdfast.testing.compiled import program_of
+from holdfast.testing.definitions import program_of
 from holdfast.testing.outcomes import Outcome
 from holdfast.testing.places import WaitingPlace
 from holdfast.testing.script import Script

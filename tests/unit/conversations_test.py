@@ -119,6 +119,21 @@ TALKS = [
         ],
         ["b"],
     ),
+    # An event is taken by `receive`, too. Its sender waits for no reply.
+    Talk(
+        flows.manager,
+        [
+            Tell(1, "cluster", {"action": "add", "node": "a"}),
+            Tell(2, "cluster", {"action": "add", "node": "a"}),
+            Ask(3, "cluster", {"action": "shutdown"}, ["a"]),
+        ],
+        ["a"],
+    ),
+    Talk(
+        flows.cart,
+        [Tell(1, "cart", add("tea", 5)), Ask(2, "cart", {"kind": "checkout"}, "ordered")],
+        "tea: 5",
+    ),
     Talk(
         flows.payment,
         [

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from holdfast import TaskError, publish, receive, task, workflow
+from holdfast import TaskError, publish, receive, send, task, workflow
 
 
 class Withdraw(BaseModel):
@@ -57,3 +57,18 @@ def divide(key: str) -> int:
                 break
             request.reply(shares // (request.data - 1))
     return shares
+
+
+@workflow
+def payroll(owner: str, cents: int) -> None:
+    send("account", Deposit(cents=cents, note="salary"), key=owner)
+
+
+@workflow
+def sends_to_itself(key: str) -> int:
+    send("itself", 7, key=key)
+    number = 0
+    with receive("itself", int, key=key) as request:
+        number = request.data
+        request.reply(number + 1)
+    return number

@@ -78,6 +78,44 @@ def test_an_event_cannot_pass_for_a_request(client: Client) -> None:
         client.event("account?", "ann", GIVEN)
 
 
+def test_an_event_of_a_caller_is_taken_by_receive_and_its_reply_stays_unread(
+    client: Client,
+) -> None:
+    client.event("account", "ann", GIVEN, id="e1")
+    client.event("account", "ann", GIVEN, id="e1")
+    client.event("account", "ann", {"kind": "withdraw", "cents": 900}, id="e2")
+    assert client.request("account", "ann", {"kind": "withdraw", "cents": 500})["left"] == 0
+    assert client.reply("e1") == 500
+    with pytest.raises(RequestRejected, match="only 500 of 900"):
+        client.reply("e2")
+
+
+def test_an_event_that_does_not_fit_a_receive_is_refused(client: Client) -> None:
+    with pytest.raises(RequestError, match=r"HF211.*account"):
+        client.event("account", "ann", {"kind": "withdraw", "cents": "many"})
+
+
+def test_an_event_that_a_workflow_sends_is_taken_by_receive() -> None:
+    stack = MemoryStack(request_flows.__name__)
+    client = Client.of(stack.api)
+    client.start("payroll", {"owner": "ann", "cents": 400})
+    stack.world.run(until_ms=stack.world.now_ms + 1_000)
+    assert client.request("account", "ann", {"kind": "withdraw", "cents": 100})["left"] == 300
+
+
+def test_an_event_of_the_bus_is_taken_by_receive() -> None:
+    stack = MemoryStack(request_flows.__name__)
+    sent = {"name": "account", "key": "ann", "data": GIVEN}
+    stack.world.call(stack.front.bus_event("default", "b1", sent, b"chance"))
+    assert Client.of(stack.api).reply("b1") == 500
+
+
+def test_in_a_world_an_event_that_the_workflow_sends_is_taken_by_receive() -> None:
+    run = World().run(request_flows.sends_to_itself, "k")
+    assert run.output == 7
+    assert list(run.replies.values()) == [{"value": 8}]
+
+
 @pytest.mark.parametrize("is_ended", [False, True])
 def test_the_wait_for_a_request_cannot_be_skipped(client: Client, is_ended: bool) -> None:
     run = client.start("divide", {"key": "k"}).execution

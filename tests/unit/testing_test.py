@@ -20,7 +20,7 @@ from holdfast.testing import (
     ScriptError,
     World,
     check_workflow,
-    compiled,
+    definitions,
     fails,
     in_turn,
     never,
@@ -300,10 +300,10 @@ def planted(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> Iterator[Non
 
         return parse.parse_definition(json.loads(json.dumps(document).replace(old, new)))
 
-    compiled.program_of.cache_clear()
-    monkeypatch.setattr(compiled, "parse_definition", parsed)
+    definitions.program_of.cache_clear()
+    monkeypatch.setattr(definitions, "parse_definition", parsed)
     yield
-    compiled.program_of.cache_clear()
+    definitions.program_of.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -13,10 +12,7 @@ from holdfast.api.library import LOG, NOW, library_task
 from holdfast.api.library_signatures import CLOCKS
 from holdfast.api.services import HTTP_TARGET
 from holdfast.api.tasks import Task, Workflow
-from holdfast.asl.parsing.parse import parse_definition
-from holdfast.asl.program import Program
 from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, CONTAINER, REPLY, STOP, started_by
-from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
 from holdfast.core.events import Event
@@ -52,6 +48,7 @@ from holdfast.core.state import (
 )
 from holdfast.core.waits import has_more
 from holdfast.service_models import python_name
+from holdfast.testing.definitions import answer_type, event_type, program_of
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import CHILD_ABORTED, End, end_of_error
 from holdfast.testing.places import RunPath, WaitingPlace
@@ -65,12 +62,6 @@ _TICK_MS = 2
 _FOR_EVER_MS = 1 << 62
 #: Stands for the number of a deadline and means the time-out of the whole execution.
 _WHOLE = -1
-
-
-@functools.lru_cache(maxsize=256)
-def program_of(workflow: Workflow[..., Any]) -> Program:
-    """Return the program for the core. Raises CompileErrors."""
-    return parse_definition(compile_workflow(workflow).asl)
 
 
 def run_compiled(
@@ -277,7 +268,7 @@ class _Machine:
                 case Attempt():
                     want(waiting.entry, waiting.attempt, self._attempt, path, waiting)
                 case Awaiting():
-                    want(waiting.entry, waiting.attempt, self._wait, path, waiting)
+                    want(waiting.entry, waiting.attempt, self._wait, path, waiting, frame.position)
                 case Timer(entry, due_ms) | Delay(entry, due_ms):
                     want(entry, 1, self._timer, path, frame, due_ms)
                 case (
@@ -367,18 +358,24 @@ class _Machine:
             timeout_ms=None if timeout is None else timeout * 1_000,
         )
 
-    def _wait(self, path: RunPath, awaiting: Awaiting) -> WaitingPlace:
+    def _wait(self, path: RunPath, awaiting: Awaiting, position: str) -> WaitingPlace:
         if awaiting.kind == "activity":
             return self._elsewhere(path, awaiting)
         asked: Any = awaiting.arguments
-        named = "event" if awaiting.kind == "event" else "title"
+        is_event = awaiting.kind == "event"
+        named = "event" if is_event else "title"
         others = {key: value for key, value in asked.items() if key != named and value is not None}
         return WaitingPlace(
             path=path,
             owner=lambda over: self._offer(_fact(awaiting, over)),
-            kind="event" if awaiting.kind == "event" else "ask",
+            kind="event" if is_event else "ask",
             name=asked[named],
             arguments=others,
+            subject=(
+                event_type(self.workflow, asked[named])
+                if is_event
+                else answer_type(self.workflow, position)
+            ),
             timeout_ms=None if awaiting.due_ms is None else awaiting.due_ms - awaiting.since_ms,
         )
 

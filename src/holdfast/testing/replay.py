@@ -50,7 +50,8 @@ from holdfast.core.waits import has_more
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, canonical
-from holdfast.testing.compiled import lanes_of, program_of, pure_result
+from holdfast.testing.compiled import lanes_of, pure_result
+from holdfast.testing.definitions import program_of
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import RunPath

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +22,7 @@ from holdfast.api.tasks import (
     Workflow,
     running_task,
 )
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.testing.outcomes import (
     UNSCRIPTED,
     InTurn,
@@ -94,6 +95,8 @@ class Script:
     sent: Sequence[Sent]
     started_ms: int
     workflow: str
+    #: The events that the workflow and its children take with `receive` alone.
+    received: Collection[str] = ()
     draw: Callable[[WaitingPlace, int], Outcome] | None = None
     #: These limits replace the limits with the same names that tasks declare.
     limits: Sequence[Limit] = ()
@@ -127,6 +130,15 @@ class Script:
             str(one) for number, one in enumerate(self.sent) if number not in self._sent_answers
         ]
         return [*(name for name in self.outcomes if name not in asked), *sent]
+
+    def stored(self, number: int, sent: Sent) -> Sent:
+        """Return what is sent as the engine stores it: an event that only `receive` takes is a
+        request. `number` is its position among all that are sent in the run.
+        """
+        if sent.kind != "event" or sent.name not in self.received:
+            return sent
+        given = (f"event-{number + 1}", sent.value)
+        return replace(sent, name=sent.name + REQUEST_SUFFIX, value=given)
 
     def task_answer(self, place: WaitingPlace, number: int) -> ScriptedAnswer:
         """Return the outcome of the `number`-th attempt of this task in the run."""

@@ -98,7 +98,7 @@ class Timeline:
         self._waits: list[WaitingPlace] = []
         self._arrived: list[int] = []
         #: The events and answers that the test sends, and after them those that the workflow sends.
-        self._sent = [*script.sent]
+        self._sent = [script.stored(number, sent) for number, sent in enumerate(script.sent)]
         self._limits = LimitGates(script.limits)
         for number, sent in enumerate(script.sent):
             self._push(sent.at_ms, _Entry(None, sent=number))
@@ -270,7 +270,8 @@ class Timeline:
         """Send an event as the workflow does. A wait of the same run may receive it."""
         given: Any = place.arguments
         number = len(self._sent)
-        self._sent.append(Sent("event", place.name, given["data"], given["key"], None, self.now_ms))
+        sent = Sent("event", place.name, given["data"], given["key"], None, self.now_ms)
+        self._sent.append(self.script.stored(number, sent))
         self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))
         self._push(self.now_ms, _Entry(None, sent=number))
 

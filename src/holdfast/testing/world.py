@@ -11,13 +11,12 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from holdfast.api.boundary import JsonValue
 from holdfast.api.library_signatures import VOLATILE
 from holdfast.api.limits import Limit
-from holdfast.api.registry import Registry
 from holdfast.api.tasks import Task, Workflow
-from holdfast.compiler.compile import compile_workflow
 from holdfast.limits import REQUEST_SUFFIX
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
+from holdfast.testing.definitions import definition_of, introduce, received_by, with_children
 from holdfast.testing.direct import run_direct
 from holdfast.testing.ends import End, EndStatus
 from holdfast.testing.outcomes import UNSCRIPTED, Outcome, ScriptError, require_duration
@@ -210,15 +209,17 @@ class World:
             sent=self._sent,
             started_ms=self._started_ms,
             workflow=workflow.name,
+            received=received_by(workflow),
             limits=self._limits,
         )
 
 
 def reads_clock_or_chance(workflow: Workflow[..., Any]) -> bool:
-    """Return True for a workflow with a step such as `uuid.uuid4()`. Two runs of it have different
-    values, so only the compiled run counts.
+    """Return True for a workflow with a step such as `uuid.uuid4()`, and for one that calls such a
+    workflow. Two runs of it have different values, so only the compiled run counts.
     """
-    return not VOLATILE.isdisjoint(compile_workflow(workflow).tasks)
+    steps = (definition_of(one).tasks for one in with_children(workflow))
+    return not all(map(VOLATILE.isdisjoint, steps))
 
 
 def _without_python(
@@ -227,11 +228,11 @@ def _without_python(
     script: Script,
     stop_ms: int | None,
 ) -> Trace:
-    registry = Registry.from_modules([workflow.function.__module__])
-    script.tasks.update(registry.tasks)
-    script.workflows.update(registry.workflows)
+    introduce(script, workflow)
     compiled = run_compiled(workflow, given, script, stop_ms)
-    if compiled.end is None or compiled.end.status != "SUCCEEDED":
+    if compiled.end is None:
+        raise ScriptError(compiled.why)
+    if compiled.end.status != "SUCCEEDED":
         return compiled
     result = workflow.boundary.parse_result(compiled.end.output, SEALS)
     return replace(compiled, result=result)

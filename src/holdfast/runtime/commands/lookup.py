@@ -54,8 +54,8 @@ _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """The data of the stack that every command uses. `workflows` are the workflows that can be
-    started, by name. `spread`: over how many partitions the stack spreads rows.
-    started, by name. `ended_logs`: those of the worker in the same process, if there is one.
+    started, by name. `spread`: over how many partitions the stack spreads rows. `ended_logs`: those
+    of the worker in the same process, if there is one.
     """
 
     programs: Programs
@@ -106,6 +106,11 @@ class Lookup:
         """Return the name of the event's type in the deployed workflows; None when none has it."""
         found = self._declared().get(name)
         return None if found is None else Payload.of_event(found, name).type_name
+
+    def is_received(self, name: str) -> bool:
+        """Return True when the deployed workflows take events of this name with `receive` alone."""
+        declared = self._declared()
+        return name not in declared and f"{name}{REQUEST_SUFFIX}" in declared
 
     def _declared(self) -> dict[str, Definition]:
         """Return the first deployed workflow that declares each event."""

@@ -18,8 +18,8 @@ from holdfast.asl.program import Json
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import inbox
-from holdfast.runtime.commands.events import CheckedEvent, checked, store
 from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.stored_events import CheckedEvent, checked, store
 from holdfast.runtime.effects import Clock, Effect, Get, Item, JsonResult, NoResult, PutIfAbsent
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format

@@ -1,0 +1,136 @@
+"""The storing of an event or a request: its data is checked, and the executions that wait for it
+are woken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.asl.program import Json
+from holdfast.errors import RequestError
+from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
+from holdfast.runtime import event_pointers, inbox, kept_events, messages
+from holdfast.runtime.commands import keyed, keyed_events
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.payloads import is_same, mark_of_secrets, normalised
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Get,
+    Item,
+    JsonResult,
+    Message,
+    PutIfAbsent,
+    Query,
+    Send,
+)
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEvent:
+    """An event whose data fits its type. `execution` is the only execution that may use it, if the
+    sender has named one.
+    """
+
+    id: str
+    name: str
+    key: str
+    data: Json
+    execution: Any
+
+
+def checked(
+    known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
+) -> Generator[Effect, Any, CheckedEvent]:
+    """Return the event of the request, with its data checked. Raises RequestError HF202, HF206,
+    HF211.
+    """
+    name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
+    wanted = yield from known.event_payload(tenant, name, key)
+    what = f"event {name!r}"
+    if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
+        what = f"request {name.removesuffix(REQUEST_SUFFIX)!r}"
+    data = normalised(known.types, tenant, wanted, request.get("data"), what)
+    event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
+    return CheckedEvent(event_id, str(name), key, data, request.get("execution"))
+
+
+def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> JsonResult:
+    """Store the event, and wake the executions that wait for it.
+
+    The event is stored before the list of waiting executions is read, and an execution registers
+    there before it reads events (R13). So either the execution finds the event, or it is woken
+    here.
+    """
+    event_id, name, key, data = wanted.id, wanted.name, wanted.key, wanted.data
+    if len(json.dumps(data)) > EVENT_BYTES_MAX:
+        raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
+    now_ms = yield Clock()
+    partition = keys.event(tenant, name, key)
+    stowed = {**(yield from inbox.stow(tenant, "events", data)), **mark_of_secrets(data)}
+    item: Item = {
+        "pk": partition,
+        "sk": keys.stored_event(event_id),
+        FORMAT_FIELD: FORMAT,
+        "at": now_ms,
+        "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
+        "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
+        **stowed,
+    }
+    rule = keyed.started_by(known, name)
+    found: Item | None = None
+    if wanted.execution is not None:
+        rule = None
+        log = yield from known.require_log(tenant, str(wanted.execution))
+        item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
+    elif rule is not None:
+        # The same event may be sent twice. Use the stored one, because its execution may have
+        # ended, and a new search would then start a second execution.
+        found = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
+        if found is None:
+            slot = keyed.KeySlot(tenant, rule, key)
+            item = inbox.addressed(item, (yield from keyed.running(known, slot, chance)))
+    if found is None:
+        found = yield PutIfAbsent(tables.MAIL, item)
+    if found is not None and not is_same(_stowed(found), stowed):
+        raise RequestError(
+            "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
+        )
+    stored = item if found is None else found
+    if stored.get(inbox.ADDRESSEE) == inbox.DROPPED:
+        return {"event": event_id, "waiting": 0, "dropped": True}
+    if rule is not None and inbox.ADDRESSEE in stored and inbox.DIRECT not in stored:
+        slot = keyed.KeySlot(tenant, rule, key)
+        run = yield from keyed_events.address(known, slot, stored, chance)
+        woken = yield from _wake(tenant, wanted, stored, run)
+        return {"event": event_id, "waiting": woken, "execution": run}
+    woken = yield from _wake(tenant, wanted, stored, stored.get(inbox.ADDRESSEE))
+    if not woken:
+        at_ms = int(stored["at"])
+        yield from kept_events.keep_listed(tenant, event_id, at_ms, {"name": name, "key": key})
+    return {"event": event_id, "waiting": woken}
+
+
+def _wake(tenant: str, wanted: CheckedEvent, item: Item, only: Any) -> Generator[Effect, Any, int]:
+    """Wake the executions that have registered for the event, and return their number. `only`: the
+    one that may use it; None: all of them.
+    """
+    rows = yield Query(tables.MAIL, str(item["pk"]), begins_with=keys.REGISTRATION_PREFIX)
+    open_rows = [row for row in rows if inbox.OVER not in row]
+    waiting = [row for row in open_rows if only in (None, inbox.registered(row))]
+    found = [inbox.registered(row) for row in waiting]
+    if found:
+        yield from event_pointers.put_for(tenant, waiting, item)
+        named = {"id": wanted.id, "at": int(item["at"]), "name": wanted.name, "key": wanted.key}
+        wakes = [messages.wake_event(tenant, run, **named) for run in found]
+        yield Send(tuple(Message(wake) for wake in wakes))
+    return len(found)
+
+
+def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: item[key] for key in ("v", "ref", "sh") if key in item}
