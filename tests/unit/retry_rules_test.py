@@ -17,7 +17,8 @@ class Stolen(Declined): ...
 
 
 @task(retry=Retry(max_attempts=4, not_on=(Declined,)))
-def charge(order: str) -> str: ...
+def charge(order: str) -> str:
+    return order
 
 
 @workflow
