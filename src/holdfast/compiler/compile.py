@@ -325,7 +325,9 @@ def _compile(
         check(statements, lost_lines, report, may_run_forever=workflow.keyed is not None)
         keyed = None
         if node is not None and workflow.keyed is not None:
-            keyed = check_key(_place_of(unit, node), workflow, statements, report)
+            keyed = check_key(
+                _place_of(unit, node), workflow, statements, report, has_refusals=bool(lost_lines)
+            )
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:
