@@ -243,6 +243,9 @@ EVENT_POINTERS_FROM: Final = 100
 # A registration that expires earlier is put again by the next wait. It is longer than the longest
 # time between two checks of the sweeper, at which a long wait registers again.
 REGISTRATION_SECONDS_MIN: Final = 8 * 86_400
+# The sweeper itself looks for the unread events of an execution with at most this many waits for
+# events. It leaves one with more waits to a worker, because a sweep has a minute for all rows.
+EVENT_WAITS_CHECKED_MAX: Final = 4
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400

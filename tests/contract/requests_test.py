@@ -236,8 +236,25 @@ def test_a_put_that_was_refused_otherwise_is_sent_once(pauses: list[float]) -> N
 def test_an_ordinary_put_and_a_delete_have_no_condition() -> None:
     put = ("store", "put_item", {"TableName": "mail", "Item": STORED})
     assert asked(Put("mail", ITEM), {}) == put
-    delete = ("store", "delete_item", {"TableName": "executions", "Key": KEY})
-    assert asked(Delete("executions", "a", 0), {}) == delete
+    delete = {"TableName": "executions", "Key": KEY}
+    assert asked(Delete("executions", "a", 0), {}) == ("store", "delete_item", delete)
+
+
+def test_a_deletion_whose_condition_is_false_is_no_fault() -> None:
+    effect = Delete("executions", "a", 0, (Condition("n", ">", 3),))
+    assert asked(effect, {}) == (
+        "store",
+        "delete_item",
+        {
+            "TableName": "executions",
+            "Key": KEY,
+            "ConditionExpression": "#a0 > :v0",
+            "ExpressionAttributeNames": {"#a0": "n"},
+            "ExpressionAttributeValues": {":v0": {"N": "3"}},
+        },
+    )
+    refused = answered(400, "ConditionalCheckFailedException")
+    assert ports(Scripted(refused)).perform(effect) is None
 
 
 def test_a_replacement_is_sent_once_and_needs_the_version_that_was_read() -> None:

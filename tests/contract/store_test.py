@@ -180,6 +180,15 @@ def test_a_deleted_item_is_gone_and_deleting_it_again_is_no_fault(stack: Stack) 
     assert sort_keys(stack.perform(Query("mail", "~due#3"))) == ["b"]
 
 
+def test_a_deletion_needs_what_its_conditions_say(stack: Stack) -> None:
+    put(stack, "mail", row("a", old="x"), row("b"))
+    is_old = (Condition("old", "present"), Condition("old", "=", "x"))
+    for sk in ("a", "b", "c"):
+        stack.perform(Delete("mail", "~due#3", sk, is_old))
+
+    assert sort_keys(stack.perform(Query("mail", "~due#3"))) == ["b"]
+
+
 def test_a_read_row_does_not_change_with_the_store(stack: Stack) -> None:
     stack.perform(Put("mail", row("a", due=5)))
     (before,) = stack.perform(Query("mail", "~due#3"))

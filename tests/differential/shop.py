@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -92,6 +93,7 @@ __all__ = [
     "from_step",
     "graph_part",
     "hours",
+    "itertools",
     "label_of",
     "labelled",
     "late_part",

@@ -18,12 +18,9 @@ class Size(Enum):
 
 @workflow
 def flow(colour: Colour, status: Status, text: str, size: Size) -> None:
-    a = Status(text)
-    b = Status[text]
+    a = Size(text)
     c = colour == text
     d = colour < colour
     e = colour.label
-    f = [one for one in Colour]
     g = size == Size.SMALL
-    h = str(colour)
     i = status is text

@@ -20,3 +20,4 @@ def flow(order: Order, prices: dict[str, int]) -> None:
         price = prices["z"]
     except Exception as err:
         notify("a", f"failed: {err}")
+        notify("a", type(err).__name__)

@@ -30,7 +30,7 @@ def tried(order_id: str) -> str:
     try:
         return charge(order_id)
     except (CardDeclined, ConnectionError) as err:
-        return type(err).__name__
+        return str(type(err))
 
 
 @workflow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import workflow
-from tests.golden.shop import CardDeclined, Order, Shouting, vat
+from tests.golden.shop import CardDeclined, Order, Shouting, charge, vat
 
 
 @workflow
@@ -20,4 +20,13 @@ def flow(order: Order, n: int) -> None:
         raise vat
     if n == 6:
         raise KeyError("x")
-    raise CardDeclined("x") from vat
+    if n == 7:
+        raise CardDeclined("x") from vat
+    last = None
+    for attempt in range(n):
+        try:
+            charge(order.id, n)
+        except CardDeclined as err:
+            last = err
+    kind = type(last).__name__
+    raise last

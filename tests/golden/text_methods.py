@@ -11,7 +11,7 @@ def flow(text: str, maybe: str | None, n: int, x: float, b: bool) -> None:
     f = text.splitlines(True)
     i = text.format(n)
     l = maybe.strip()
-    m = text[::2]
+    m = text[3:1:-1]
     s = f"{b:>5}"
     t = f"{b:{n}}"
     v = text.encode()

@@ -22,6 +22,8 @@ SLOW = choice(slow)
 def flow(order: Order, name: str, arguments: dict[str, Any]) -> list[Any]:
     SLOW["slow"](n=5)
     TOOLS[5](**arguments)
+    tool = TOOLS.get(name)
+    tool = TOOLS[name]
     TOOLS[name](order.id, 5)
     TOOLS[name](**arguments, extra=1)
     return sorted(order.lines, key=lambda line: TOOLS[name](**arguments))

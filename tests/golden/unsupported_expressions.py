@@ -11,7 +11,7 @@ def flow(order: Order, text: str) -> None:
     a = {line.sku for line in order.lines}
     c = [lambda x: x]
     h = sorted(order.lines, key=len)
-    i = order.lines[::2]
+    i = order.lines[3:1:-1]
     k = set(order.lines)
     l = range(3)
     m = any(line.qty // line.unit_cents for line in order.lines)

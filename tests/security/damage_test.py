@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.errors import HoldfastError
 from holdfast.runtime import messages
-from holdfast.runtime.effects import Item, RunTask, TaskSucceeded
+from holdfast.runtime.effects import Delete, Item, RunTask, TaskSucceeded
 from holdfast.runtime.storage import formats, keys
 from tests.builders import Machine, Shop, call, machine, wait_for
 from tests.security.cases import Case, Outcome, each, generator, run_generated
@@ -345,6 +345,7 @@ ROWS = [
 @each(*ROWS)
 def test_a_damaged_row_is_reported_and_hides_no_other(case: Case) -> None:
     belt, run, other = world()
+    _unregister(belt)
     damaged = _watch_row(belt, run)
     belt.put("mail", case.given({**damaged, "pk": _watch_row(belt, other)["pk"]}))
     belt.shop.world.now_ms += 200 * 60_000
@@ -358,6 +359,7 @@ def test_a_damaged_row_is_reported_and_hides_no_other(case: Case) -> None:
 @pytest.mark.parametrize("key", ["!", "x#y", "-5#default", "\u0660" * 15 + "#default", " ", "0"])
 def test_a_row_with_an_invalid_key_hides_no_other(key: str) -> None:
     belt, run, other = world()
+    _unregister(belt)
     row = _watch_row(belt, other)
     belt.put("mail", {"pk": row["pk"], "sk": key})
     belt.shop.world.now_ms += 200 * 60_000
@@ -365,6 +367,13 @@ def test_a_row_with_an_invalid_key_hides_no_other(key: str) -> None:
 
     assert set(codes) <= {BUG}
     assert {item["body"]["run"] for item in _sent(belt)} == {run, other}
+
+
+def _unregister(belt: Belt) -> None:
+    """Delete the registrations for events, so that each execution needs a worker."""
+    for item in belt.services.items("mail"):
+        if str(item["sk"]).startswith(keys.REGISTRATION_PREFIX):
+            belt.services.perform(Delete("mail", str(item["pk"]), str(item["sk"])))
 
 
 def _watch_row(belt: Belt, run: str) -> Item:

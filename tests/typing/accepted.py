@@ -80,7 +80,7 @@ def charge(order_id: str, cents: int = 0, *, dry: bool = False) -> Payment:
 
 @task(
     name="refund_payment",
-    retry=Retry(max_attempts=3, on=(ConnectionError,)),
+    retry=Retry(max_attempts=3, on=(ConnectionError,), not_on=(ConnectionRefusedError,)),
     timeout=minutes(5),
     heartbeat=seconds(30),
     idempotent=True,

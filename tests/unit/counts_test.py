@@ -171,6 +171,32 @@ def test_an_event_costs_its_registration_itself_and_one_record() -> None:
     assert bill.usage().sqs_send_requests == 2
 
 
+def test_a_check_of_a_wait_for_an_event_moves_its_row_and_sends_no_message() -> None:
+    shop = Shop(_after_a_task(wait_for("paid", TimeoutSeconds=30 * DAY)))
+    run = shop.start()
+    shop.world.run(until_ms=shop.world.now_ms + 1_000)
+    bill = Bill(shop)
+    shop.world.run(until_ms=shop.world.now_ms + DAY // 2 * 1_000)
+
+    assert shop.history(run).state.status == "RUNNING"
+    # After an hour and after six the row is put and deleted; the sweeper has read the start, too.
+    assert bill.usage().write_units == 2 * 2 + 1
+    assert bill.usage().sqs_send_requests == 0
+
+
+def test_the_row_of_a_start_takes_its_compressed_input() -> None:
+    """An input of 100 lines of an order, 5 KB."""
+    line = {"sku": "85123A", "description": "LANTERN", "qty": 6}
+    definition = machine({"first": call("add", Arguments={"n": 1})})
+    short, _ = bill_of(definition, {})
+    long, shop = bill_of(definition, {"lines": [{**line, "n": n} for n in range(100)]})
+    (row,) = (item for item in shop.world.services.items("mail") if "body" in item)
+
+    assert row["f"] == 2
+    assert cost.item_bytes(row) <= limits.WRITE_UNIT_BYTES
+    assert long.write_units - short.write_units <= 1  # record 0 has the input, too
+
+
 def test_events_after_the_end_of_the_waiting_execution_cost_one_mark_and_a_row_each() -> None:
     shop = Shop(_after_a_task(wait_for("paid")))
     shop.start()

@@ -32,6 +32,8 @@ NUMBERS = [
     -0.001,
     1e-300,
     123456.785,
+    1e15 + 0.5,
+    1e20,
 ]
 X, Y = Variable("x"), Variable("y")
 MOMENT = EvaluationMoment(0, lambda: 0.0)

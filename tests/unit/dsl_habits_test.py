@@ -17,7 +17,7 @@ HEADER = """
 from __future__ import annotations
 import contextlib
 from typing import Any
-from holdfast import TaskError, task, workflow
+from holdfast import TaskError, WaitTimeout, minutes, task, wait_for_event, workflow
 
 class Odd(TaskError): ...
 
@@ -111,6 +111,61 @@ def flow(xs: list[int]) -> dict[str, Any]:
 def flow(xs: list[int]) -> list[int]:
     kind = "twice" if len(xs) > 2 else "same"
     return [HANDLERS[kind](x * 2) for x in xs if kind in HANDLERS]
+""",
+    "the name and the class of an error": """
+def flow(xs: list[int]) -> list[str]:
+    names: list[str] = []
+    for x in xs:
+        try:
+            even(x)
+            even(5 // (x - 2))
+        except Odd as err:
+            names.append(type(err).__name__ + err.__class__.__name__)
+    try:
+        even(len(xs))
+    except Exception as err:
+        if isinstance(err, (Odd, ValueError)):
+            names.append(str(err))
+        names.append(f"{isinstance(err, WaitTimeout)} {isinstance(err, Exception)}")
+    return names
+""",
+    "the name of a wait's timeout": """
+def flow(xs: list[int]) -> str:
+    try:
+        return wait_for_event("answer", str, key="k", timeout=minutes(5))
+    except Exception as err:
+        return f"{type(err).__name__} {isinstance(err, WaitTimeout)} {isinstance(err, Odd)}"
+""",
+    "an error that is raised later": """
+def flow(xs: list[int]) -> int:
+    last: Exception | None = None
+    seen: list[Exception] = []
+    for x in xs:
+        try:
+            even(x)
+        except Odd as err:
+            last = err
+            seen.append(err)
+    if len(seen) > 1:
+        raise seen[-1]
+    if last:
+        raise last
+    return 0
+""",
+    "an error that is raised later and caught again": """
+def flow(xs: list[int]) -> str:
+    last = None
+    try:
+        for x in xs:
+            try:
+                even(x)
+            except Odd as err:
+                last = err
+        if last is not None:
+            raise last
+    except Odd as err:
+        return f"{type(err).__name__}: {err}"
+    return ""
 """,
     "suppressed errors, named lambdas, constants, sets": """
 def flow(xs: list[int]) -> list[int]:

@@ -17,7 +17,7 @@ import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 from pydantic import BaseModel
-from holdfast import TaskError, task, workflow
+from holdfast import TaskError, each, task, workflow
 
 class Line(BaseModel):
     sku: str
@@ -167,6 +167,8 @@ SHARED = {
     "other = order.lines if order.size > 1 else []": "order.lines.clear()",
     "other = Tally(names=order.lines[0].tags)": "order.lines[0].tags.append('x')",
     "other = lambda: order.lines": "order.lines.clear()",
+    "found = each(order.lines, lambda line: line)": "order.lines[0].qty = 2",
+    "found = next(line for line in order.lines if line.qty)": "order.lines[0].qty = 2",
 }
 
 
@@ -185,6 +187,17 @@ def test_a_part_with_two_names_is_not_changed(before: str, tmp_path: Path) -> No
     with loaded(tmp_path, HEADER + body) as module, pytest.raises(CompileErrors) as refused:
         compile_workflow(module.flow)
     assert "HF023" in str(refused.value)
+
+
+def test_the_item_that_next_finds_is_not_changed(tmp_path: Path) -> None:
+    body = """
+def flow(order: Order) -> Order:
+    found = next(line for line in order.lines if line.qty)
+    found.qty = 2
+    return order
+"""
+    with loaded(tmp_path, HEADER + body) as module, pytest.raises(CompileErrors, match="HF023"):
+        compile_workflow(module.flow)
 
 
 @pytest.mark.parametrize("before", SHARED)

@@ -24,6 +24,12 @@ from holdfast import TaskError, each, parallel, task, workflow
 class Problem(TaskError): ...
 class Priced(BaseModel):
     price: Decimal
+    prices: dict[str, Decimal] = {}
+class Listed(TaskError):
+    names: list[int]
+    def __init__(self, names: list[int]) -> None:
+        super().__init__("listed")
+        self.names = names
 @dataclass
 class Noted:
     sku: str = "x"
@@ -47,6 +53,7 @@ class Tree(BaseModel):
     name: str = "leaf"
     left: Tree | None = None
 LONG_LIMIT = float("inf")
+TABLE = {"a": 1}
 @task
 def echo(value: int) -> int:
     return value
@@ -99,6 +106,18 @@ REFUSED = {
     "an enum that says itself what is true": ("a: Switch", "return 1 if a else 2"),
     "an enum that makes its text itself": ("a: Loud", 'return f"{a}"'),
     "a default of another type": ("", "return Mistaken().switch.name"),
+    "a list that a raised error holds": (
+        "xs: list[int]",
+        "try:\n    raise Listed(xs)\nexcept Listed as err:\n    xs.append(1)\n    return err.names",
+    ),
+    "a key of a dict that is no text, beside a step": (
+        "xs: list[int]",
+        "return {x: echo(x) for x in xs}",
+    ),
+    "an operator of matrices on a field": ("tree: Tree", "tree.name @= tree.name\nreturn tree"),
+    "a call that does not fit an error": ("n: int", "raise Listed()"),
+    "a table that holds no tasks": ("name: str", "return TABLE[name](1)"),
+    "a decimal of a float": ("x: float", "return Decimal(x)"),
     "a parameter without a name": ("n: int, /", "return n"),
 }
 
@@ -169,6 +188,47 @@ SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
         f"{LONG}: int",
         f"{LONG}b = {LONG} + 1\n{LONG}c = echo({LONG}b)\nreturn [{LONG}, {LONG}b, {LONG}c]",
         [{LONG: 1}],
+    ),
+    "a local function under names of the same spelling": (
+        "n: int",
+        (
+            "def more(k: int) -> int:\n    return k + n\n"
+            "def twice(n: int) -> int:\n    return more(n) * 2\n"
+            "def hidden() -> int:\n    n = echo(100)\n    return more(n)\n"
+            "return [twice(10), hidden(), [more(1) for n in range(2)],"
+            " [more(echo(1)) for n in range(2)], each([1, 2], lambda n: more(n) + 1),"
+            " sorted([-2, 1], key=lambda n: more(0) * n), any(more(n) > 4 for n in range(2)), n]"
+        ),
+        [{"n": 3}],
+    ),
+    "a comprehension with steps over a name that it gives another value": (
+        "n: int, xs: list[int]",
+        (
+            "a = [echo(n) for n in range(n)]\nb = [[echo(x) for x in range(x)] for x in xs]\n"
+            "c = any(echo(x) > 2 for x in [x for x in xs])\n"
+            "return [a, b, c, [echo(xs) for xs in xs], n, xs]"
+        ),
+        [{"n": 2, "xs": [3, 1]}, {"n": 0, "xs": []}],
+    ),
+    "the key of a comprehension is evaluated before its value": (
+        "xs: list[int]",
+        "return {str(10 // echo(x)): echo(x + 1) for x in xs}",
+        [{"xs": [2, 1]}, {"xs": [1, 0]}],
+    ),
+    "a step of the library beside another in a comprehension": (
+        "x: float",
+        "return [[str(x * k), echo(k)] for k in [1, 2]]",
+        [{"x": 1.5}],
+    ),
+    "decimals and texts of floats in parts": (
+        "priced: Priced, price: Decimal, x: float, tree: Tree",
+        (
+            'priced.price += price\npriced.prices["a"] = price\n'
+            'priced.prices["a"] += priced.price * 2\n'
+            "prices = [price, price]\nprices[-1] -= 1\ntree.name += str(x)\n"
+            'sizes = {"a": 1}\nsizes["a"] += len(str(x))\nreturn [priced, prices, tree, sizes]'
+        ),
+        [{"priced": {"price": "1.10"}, "price": "2.50", "x": 1.5, "tree": {}}],
     ),
     "models that hold models of their own kind": (
         "a: Tree, b: Tree",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -138,6 +139,28 @@ def test_a_registration_that_lost_its_mark_makes_the_next_wait_read_all_events()
     entity.send([FEW + 4])
 
     assert entity.got() == list(range(FEW + 5))
+
+
+def test_an_event_behind_a_page_of_dropped_events_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_pointers, "_POINTERS_READ_MAX", 2)
+    entity = Entity(FEW + 3, naps=True)
+    services = entity.shop.world.services
+    for number in range(FEW + 1):
+        entity.send([number])
+        entity.rest(30)
+    entity.send([FEW + 1])
+    entity.rest()
+    dropped = range(50, 55)
+    entity.send(dropped)
+    for row in services.items("mail"):
+        if str(row["sk"]).startswith("e#e") and json.loads(str(row["v"])) in dropped:
+            services.perform(Put("mail", {**row, inbox.ADDRESSEE: inbox.DROPPED}))
+    entity.send([FEW + 2])
+
+    assert entity.got() == list(range(FEW + 3))
+    assert len(pointers(entity.shop)) <= 1
 
 
 def test_a_change_over_that_lost_its_mark_does_not_count() -> None:

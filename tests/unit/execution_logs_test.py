@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from holdfast.limits import LOG_BATCH_EVENTS_MAX, LOG_DATA_BYTES_MAX
 from holdfast.runtime import execution_logs
 from holdfast.runtime.effects import Measure, RunTask, TaskFailed, TaskResult, TaskSucceeded
 from holdfast_simulator.world import Killed
-from tests.unit.states_world import PASS, Office, states
+from tests.unit.states_world import PASS, WAIT, Office, states
 
 CALL = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets", "Arguments": {}}
 GROUP = "/aws/vendedlogs/states/flow"
@@ -328,6 +329,22 @@ def test_a_worker_that_crashed_before_its_log_has_it_written_by_the_next() -> No
 
     ids = {int(line["id"]) for line in logs.lines}
     assert ids == {event["id"] for event in office.history(execution)}
+
+
+def test_a_second_delivery_of_a_message_logs_the_same_events() -> None:
+    logs = Logs()
+    office = Office(logs.perform)
+    machine = office.create(states(A=PASS, B=WAIT), loggingConfiguration=asked())
+    execution = office.start(machine, {"order": 7})
+    queue = office.world.services.queue("starts")
+    (message,) = queue.messages.values()
+    office.wait(1)
+    queue.place(replace(message, key="copy", visible_at=office.world.now_ms, receive_count=0))
+    office.wait(1_000)
+
+    history = [as_logged(event, execution) for event in office.history(execution)]
+    assert len(logs.lines) > len(history)
+    assert [line for line in logs.lines if line not in history] == []
 
 
 def test_many_events_are_written_in_several_calls() -> None:

@@ -54,6 +54,20 @@ def test_the_compression_of_one_format_is_closed_to_the_others() -> None:
         inflate(data, 1)
 
 
+def test_the_events_of_a_record_are_compressed_by_the_better_strategy_of_zlib() -> None:
+    """Twenty labels of random characters between equal words, as a packing step returns them."""
+    labels = (hashlib.shake_256(bytes([n])).hexdigest(300) for n in range(20))
+    random = "\n".join(f'"{label}"["TaskSucceeded","task:pack"' for label in labels)
+    words = " ".join(
+        f"{n} words that are in no dictionary of zlib, and come again" for n in range(99)
+    )
+
+    for text, most in ((random, 0.93), (words, 1.0)):
+        data = formats.compress_well(text, 1)
+        assert len(data) <= most * len(compress(text, 1))
+        assert inflate(data, 1) == text
+
+
 def test_this_code_reads_the_format_before_its_newest_and_begins_with_it() -> None:
     assert FORMATS.oldest == FORMATS.asked == FORMATS.newest - 1
 

@@ -92,6 +92,23 @@ def test_old_lists_are_forgotten_so_that_the_memory_is_bounded() -> None:
     assert 0 < len(known) < 500
 
 
+@pytest.mark.parametrize("text", ["$t", '{"k": [$t]}', "[[], $t]"])
+def test_lists_that_are_only_counted_leave_no_long_texts_in_memory(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = GrowingLists()
+    monkeypatch.setattr("holdfast.asl.jsonata.values.NEWEST", lists)
+    monkeypatch.setattr("holdfast.asl.jsonata.natives.NEWEST", lists)
+    grown = appended(["x"] * ITEMS_MIN, "x")
+    made = f"($t := $pad($string($n), 100000); $count($append($list, [{text}])))"
+    count = compile_template(f"{{% {made} %}}", "/States/s/Assign/n")
+    for number in range(200):
+        count.evaluate({"list": grown, "n": number, "states": {}}, MOMENT)
+
+    kept = sum(values.character_count(entry.value) for entry in lists._entries.values())
+    assert kept < 10_000_000
+
+
 # -- in the log ------------------------------------------------------------------------------------
 
 

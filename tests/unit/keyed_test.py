@@ -257,6 +257,14 @@ def flow(n: str) -> int:
 """
 
 
+def test_a_refused_wait_is_not_reported_as_missing_too(tmp_path: Path) -> None:
+    declared = _OTHER_KEY.replace('int, key="other"', "dict, key=n")
+    source = f"from holdfast import wait_for_event, workflow\n{declared}\n"
+    with pytest.raises(CompileErrors) as refused, loaded(tmp_path, source) as found:
+        compile_workflow(found.flow)
+    assert [one.code for one in refused.value.diagnostics] == ["HF053"]
+
+
 @pytest.mark.parametrize(
     ("declared", "code"),
     [

@@ -42,7 +42,7 @@ def waiting(services: Any, queue: str = "starts") -> list[Mapping[str, Any]]:
     return [received.body for received in services.receive(queue)]
 
 
-@pytest.mark.parametrize("size", [1, START_INPUT_BYTES_MAX + 1])
+@pytest.mark.parametrize("size", [1, START_INPUT_BYTES_MAX // 2, START_INPUT_BYTES_MAX + 1])
 def test_a_start_in_a_purged_queue_begins_a_quarter_of_an_hour_later(size: int) -> None:
     shop = Shop(machine({"a": call("keep")}), tasks=lambda effect: TaskSucceeded(effect.run))
     run = shop.start({"text": "x" * size})

@@ -225,6 +225,15 @@ def test_a_loop_over_a_list_is_bounded_by_its_length() -> None:
     assert found("HF096", states) == "b"
 
 
+BRANCHES: dict[str, Machine] = {"task": call("t"), "event": wait_for("paid")}
+WAITS_OF_BRANCHES = [
+    (1, "event", "HF097"),
+    (1, "task", "HF096"),
+    (None, "task", "HF097"),
+    (2, "task", "HF097"),
+]
+
+
 def test_a_loop_without_a_bound_is_classified_by_its_waits() -> None:
     states = {"a": call("t", "b"), "b": choice("$random() < 1", "a", "end"), "end": END}
     assert found("HF096", states) == "a"
@@ -235,6 +244,22 @@ def test_a_loop_without_a_bound_is_classified_by_its_waits() -> None:
     assert found("HF097", states) == "a"
     states["w"] = {**states["w"], "Seconds": "{% $random() %}"}
     assert found("HF096", states) == "a"
+    (computed,) = (one for one in proofs_of(states).findings if one.code == "HF096")
+    assert computed.severity == "note"
+
+
+@pytest.mark.parametrize(("needed", "other", "code"), WAITS_OF_BRANCHES)
+def test_a_parallel_waits_when_enough_of_its_branches_wait(
+    needed: int | None, other: str, code: str
+) -> None:
+    sleep = {"Type": "Wait", "Seconds": 60, "End": True}
+    branches = [{"StartAt": "s", "States": {"s": sleep}}]
+    branches.append({"StartAt": "o", "States": {"o": {**BRANCHES[other], "End": True}}})
+    race: Machine = {"Type": "Parallel", "Branches": branches, "Next": "b"}
+    if needed is not None:
+        race["Holdfast"] = {"Needed": needed}
+    states = {"a": race, "b": choice("$random() < 1", "a", "end"), "end": END}
+    assert code in codes(proofs_of(states))
 
 
 def test_a_loop_that_waits_may_have_a_bounded_loop_in_each_round() -> None:

@@ -8,8 +8,19 @@ from typing import Any
 import pytest
 
 from holdfast.errors import ServiceFault
-from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime.effects import Delete, Doubt, Effect, Get, Put, PutIfAbsent, Query, Send
+from holdfast.limits import CLOCK_ERROR_MS, VISIBILITY_SECONDS
+from holdfast.runtime import messages
+from holdfast.runtime.effects import (
+    Delete,
+    Doubt,
+    Effect,
+    Get,
+    Message,
+    Put,
+    PutIfAbsent,
+    Query,
+    Send,
+)
 from holdfast.runtime.storage import keys
 from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.sim.doctor_kit import purge
@@ -350,3 +361,21 @@ def test_a_taken_task_goes_on_when_its_activity_is_deleted(office: Office) -> No
     office.call("SendTaskSuccess", taskToken=token, output="7")
     office.wait(10)
     assert office.describe(execution)["output"] == "7"
+
+
+def test_a_recovery_leaves_a_taken_task_of_a_deleted_activity_to_its_worker(
+    office: Office,
+) -> None:
+    execution = office.start(office.create(flow()))
+    office.wait(10)
+    token = poll(office)["taskToken"]
+    purge(office.world)
+    office.call("DeleteActivity", activityArn=ACTIVITY)
+    office.wait(VISIBILITY_SECONDS)
+    run = str(office.world.services.items("executions")[0]["pk"]).rpartition("#")[2]
+    office.world.services.perform(Send((Message(messages.recover("default", run)),)))
+    office.wait(10)
+    office.call("SendTaskSuccess", taskToken=token, output="7")
+    office.wait(10)
+    assert office.describe(execution).get("output") == "7"
+    assert "ActivityScheduleFailed" not in office.types(execution)

@@ -24,11 +24,12 @@ from holdfast.core.state import Parent
 from holdfast.errors import ServiceFault
 from holdfast.limits import CHILD_DEPTH_MAX, PAYLOAD_BYTES_MAX
 from holdfast.runtime.driver import run as drive
-from holdfast.runtime.effects import Effect, Put, Send, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Delete, Effect, Put, Send, TaskFailed, TaskSucceeded
 from holdfast.runtime.storage import keys
 from holdfast.stepfunctions.api import StatesApi
 from holdfast.stepfunctions.executions import start_nested
 from holdfast.stepfunctions.faults import StatesFault
+from holdfast_simulator.world import SimulatorWorld, When
 from tests.unit.states_kit import PLACE, ROLE
 from tests.unit.states_world import PASS, WAIT, Office, states
 
@@ -359,6 +360,28 @@ def test_a_deleted_machine_is_deleting_until_its_executions_have_ended() -> None
     refused = office.refusal("DescribeStateMachine", stateMachineArn=machine)
     assert refused[0] == "StateMachineDoesNotExist"
     assert office.call("CreateStateMachine", **again)["stateMachineArn"] == machine
+
+
+def test_a_late_removal_of_a_deleted_machine_leaves_the_one_created_since() -> None:
+    again = {"name": "flow", "definition": json.dumps(SLOW), "roleArn": ROLE}
+    removals: list[Effect] = []
+
+    def overtake(_: SimulatorWorld, effect: Effect, when: When) -> None:
+        is_removal = isinstance(effect, Delete) and effect.sk == "flow" and when == "before"
+        if is_removal and not removals:
+            removals.append(effect)
+            assert office.call("ListStateMachines")["stateMachines"] == []
+            office.call("CreateStateMachine", **again)
+
+    office = Office(hook=overtake)
+    machine = office.create(SLOW)
+    office.start(machine)
+    office.wait(10)
+    office.call("DeleteStateMachine", stateMachineArn=machine)
+    office.wait(10)
+    assert office.refusal("DescribeStateMachine", stateMachineArn=machine)
+    assert len(removals) == 1
+    assert office.call("DescribeStateMachine", stateMachineArn=machine)["status"] == "ACTIVE"
 
 
 # -- versions and aliases --------------------------------------------------------------------------

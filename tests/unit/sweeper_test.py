@@ -404,6 +404,24 @@ def test_rows_that_ask_for_several_records_at_one_look_do_not_replace_each_other
     assert [row["seq"] for row in asks(shop)] == [newest + 1]
 
 
+@pytest.mark.parametrize("is_wake_lost", [True, False])
+def test_a_check_sends_a_worker_only_for_an_event_that_it_has_not_read(
+    *, is_wake_lost: bool
+) -> None:
+    """An operator purges the queue that has the wake of the event."""
+    shop = Shop(machine({"it": wait_for("paid")}))
+    run = shop.start()
+    settle(shop)
+    if is_wake_lost:
+        shop.send_event()
+        shop.world.services.queue("work").messages.clear()
+    sent = shop.world.services.usage.sqs_send_requests
+    settle(shop, 2 * 3_600)
+
+    assert shop.history(run).state.status == ("SUCCEEDED" if is_wake_lost else "RUNNING")
+    assert shop.world.services.usage.sqs_send_requests - sent == is_wake_lost
+
+
 # -- the next look ---------------------------------------------------------------------------------
 
 

@@ -278,7 +278,11 @@ class Services:
         return Updated(is_done=True, item=item)
 
     def _delete(self, effect: Delete) -> None:
-        self._write(effect.table, self._tables[effect.table].get(effect.pk, effect.sk), None)
+        there = self._tables[effect.table].get(effect.pk, effect.sk)
+        if all(holds(there or {}, condition) for condition in effect.where):
+            self._write(effect.table, there, None)
+        else:
+            self._meter_refusal(there, None)
 
     def _unlist(self, effect: Unlist) -> None:
         before = self._tables[tables.EXECUTIONS].get(effect.pk, effect.sk)

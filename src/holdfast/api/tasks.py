@@ -204,7 +204,7 @@ def running_task(context: TaskContext, pulse: Beats | None = None) -> Iterator[N
 @dataclass(frozen=True, slots=True)
 class Retry:
     """A retry rule: at most `max_attempts` attempts, the first included, on the errors in `on`
-    (empty: on all).
+    (empty: on all), but never on the errors in `not_on`.
     """
 
     max_attempts: int = 3
@@ -213,12 +213,15 @@ class Retry:
     on: tuple[type[BaseException], ...] = ()
     max_delay: timedelta | None = None
     jitter: bool = True
+    not_on: tuple[type[BaseException], ...] = ()
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
             raise _bad_retry("max_attempts", self.max_attempts, "1 or more; 1 means no retry")
         if self.backoff < 1:
             raise _bad_retry("backoff", self.backoff, "1.0 or more")
+        if Exception in self.not_on:
+            raise _bad_retry("not_on", "every error", "the errors that are never retried")
         for setting, delay in (("interval", self.interval), ("max_delay", self.max_delay)):
             if delay is not None and (delay.microseconds or delay < timedelta(seconds=1)):
                 raise _bad_retry(setting, delay, "whole seconds, at least one")

@@ -204,12 +204,17 @@ class DynamoStore:
         return Updated(is_done=True, item=item_of(answer["Attributes"]))
 
     def delete(self, effect: Delete) -> None:
-        self._call(
-            "store",
-            "delete_item",
-            TableName=self._names.table(effect.table),
-            Key=_key(effect.pk, effect.sk),
-        )
+        """Delete the item. If a condition is false, nothing remains to be done."""
+        request = {
+            "TableName": self._names.table(effect.table),
+            "Key": _key(effect.pk, effect.sk),
+            **_conditions(effect.where),
+        }
+        try:
+            self._clients.get("store").delete_item(**request)
+        except Exception as error:
+            if error_code(error) != CONDITION_FAILED:
+                raise fault("delete_item", error) from error
 
     def unlist(self, effect: Unlist) -> None:
         self._update_if(
@@ -307,6 +312,18 @@ class _Placeholders:
 def _index_of(table: TableName) -> dict[str, str]:
     shape = next(shape for shape in resources.TABLES if shape.name == table)
     return {} if shape.index is None else {"IndexName": shape.index.name}
+
+
+def _conditions(where: tuple[Condition, ...]) -> dict[str, Any]:
+    """Return the parameters of a write with these conditions."""
+    if not where:
+        return {}
+    placeholders = _Placeholders()
+    request: dict[str, Any] = {"ConditionExpression": placeholders.all_of(where)}
+    request["ExpressionAttributeNames"] = placeholders.names()
+    if placeholders.values:
+        request["ExpressionAttributeValues"] = placeholders.values
+    return request
 
 
 def _update_request(effect: Update) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The compiler, top to bottom: the source of a workflow -> a state machine and its map.
 
-The problem ----------- A workflow is a Python function, but the engine never runs it. An execution
+The problem
+-----------
+A workflow is a Python function, but the engine never runs it. An execution
 may take months, so each point of the function must be a state that can be stored. The compiler
 reads the source and writes a state machine in Amazon States Language that does exactly what Python
 would do. Where no exact form exists, the compiler refuses the line and says what to write instead.
@@ -21,7 +23,9 @@ The stages ----------
 * A graph (`Dag`) has no function body. `compile_dag` emits its plan (`graphs/`) directly.
 * `targets` rewrites a compiled workflow for AWS Step Functions. That is a later, separate step.
 
-Refusals -------- A refusal does not stop the compiler. It is added to `unit.diagnostics`, and
+Refusals
+--------
+A refusal does not stop the compiler. It is added to `unit.diagnostics`, and
 lowering continues with a placeholder (`REFUSED`) that causes no further refusals. So an author sees
 all refusals of a module at once. `CompileErrors` is raised before emission, so a placeholder never
 becomes part of a state machine. The checks draw no conclusions about lines whose steps were refused
@@ -321,7 +325,9 @@ def _compile(
         check(statements, lost_lines, report, may_run_forever=workflow.keyed is not None)
         keyed = None
         if node is not None and workflow.keyed is not None:
-            keyed = check_key(_place_of(unit, node), workflow, statements, report)
+            keyed = check_key(
+                _place_of(unit, node), workflow, statements, report, has_refusals=bool(lost_lines)
+            )
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
         if unit.diagnostics:

@@ -1,6 +1,8 @@
 """The state of lowering: the names at this point, their types, and the refusals so far.
 
-The problem ----------- The same name has different types at different points of a function. JSONata
+The problem
+-----------
+The same name has different types at different points of a function. JSONata
 and Python agree only for certain types, so the lowering must know the type of each name where it is
 read:
 
@@ -11,7 +13,9 @@ read:
 
 Two classes store this knowledge.
 
-`Environment`: one point of the flow ------------------------------------ An environment is
+`Environment`: one point of the flow
+------------------------------------
+An environment is
 immutable. Each change gives a new one, so an `if` can keep the environment before it for its
 `else`. It has two parts:
 
@@ -39,7 +43,9 @@ refusals of the last round count. `without_refused` removes the placeholders of 
 that they do not hide a refusal of the last round. `bounded` makes the rounds end: a type that nests
 too deeply becomes unknown.
 
-`Unit`: one workflow -------------------- A unit is mutable and lives for one compilation. It holds
+`Unit`: one workflow
+--------------------
+A unit is mutable and lives for one compilation. It holds
 the source, the author's module and the diagnostics. It also holds everything that belongs to a node
 of the source and must be the same in each round of a loop: scopes, replacements of nodes, and the
 nodes that contain durable calls.
@@ -392,6 +398,7 @@ class Unit:
         other = Unit(self.source, self.workflow)
         other.library, other.copies, other.made = self.library, self.copies, self.made
         other.defaults, other.property_calls = self.defaults, self.property_calls
+        other.loops, other.loop_functions = self.loops, self.loop_functions
         return other
 
     @cached_property
@@ -539,6 +546,7 @@ class Lowering(Protocol):
     def truth(self, node: ast.expr, /) -> TypedQuery: ...
     def iterable(self, node: ast.expr, /) -> TypedQuery: ...
     def is_builtin(self, name: str, /) -> bool: ...
+    def is_outside(self, node: ast.expr, /) -> bool: ...
 
 
 def fails_of(*expressions: TypedQuery) -> frozenset[str]:

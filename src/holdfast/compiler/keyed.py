@@ -21,11 +21,15 @@ def check_key(
     workflow: Workflow[..., Any],
     statements: Iterable[Statement],
     report: ReportProblem,
+    *,
+    has_refusals: bool,
 ) -> Keyed:
     """Return the key in the form that is stored, with the event that starts the workflow.
 
     Refuse a key that is no text. Refuse `starts_on` with an event that the workflow does not wait
     for with its key: the event would start an execution that never reads it.
+
+    With `has_refusals` that wait may be a refused step, which `statements` does not contain.
     """
     keyed = workflow.keyed
     assert keyed is not None
@@ -43,6 +47,8 @@ def check_key(
                 return replace(keyed, starts_on=name)
             case _:
                 pass
+    if has_refusals:
+        return keyed
     message = f"no wait takes the event `{keyed.starts_on}` by the key `{keyed.parameter}`"
     help_ = f'wait_for_event("{keyed.starts_on}", Message, key={keyed.parameter})'
     report(place, "HF156", message, help_)

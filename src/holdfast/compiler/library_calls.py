@@ -1,6 +1,8 @@
 """Expressions without an exact form in JSONata that Python's library computes, as steps.
 
-The problem ----------- `name.title()` and `f"{ratio}"` have no exact form in JSONata, but a step of
+The problem
+-----------
+`name.title()` and `f"{ratio}"` have no exact form in JSONata, but a step of
 the library can compute them: `str.title` and `float.__str__`. Steps run before the statement that
 needs their results, so the compiler must know them before it lowers the statement. It learns of
 them only then, because the methods of a value depend on its type.

@@ -21,6 +21,7 @@ _TAKING: Final = "$_place != "
 @dataclass(frozen=True, slots=True)
 class BoundedLoop:
     """A loop. With `rounds` None no bound is known. `waits`: every round contains a wait.
+    `sleeps`: every round contains a wait or a sleep for a computed time, which may be zero.
     `takes`: the variable of a list from which every round takes an item; "" without one.
     """
 
@@ -28,6 +29,7 @@ class BoundedLoop:
     state: str
     rounds: Bound
     waits: bool
+    sleeps: bool = False
     takes: str = ""
 
 
@@ -57,7 +59,9 @@ def _within(
         if rounds is None:
             first = min(part, key=lambda node: order.index(node.state)).state
             waits = _always_waits(level, counters, part, inside)
-            yield BoundedLoop(level, first, None, waits, _always_taken(counters, part, inside))
+            sleeps = _always_waits(level, counters, part, inside, with_computed=True)
+            takes = _always_taken(counters, part, inside)
+            yield BoundedLoop(level, first, None, waits, sleeps, takes)
             continue
         bounded, count = rounds
         head = min((edge.source.state for edge in bounded), key=order.index)
@@ -71,11 +75,13 @@ def _always_waits(
     counters: Counters,
     part: frozenset[GraphNode],
     edges: Sequence[GraphEdge],
+    *,
+    with_computed: bool = False,
 ) -> bool:
     """Return True when every cycle contains a state that waits, or ends after a known number of
     rounds: a `for` inside a loop that waits does not keep the loop from waiting.
     """
-    moving = {node for node in part if not is_wait(level, node.state)}
+    moving = {node for node in part if not is_wait(level, node.state, with_computed=with_computed)}
     rest = [edge for edge in edges if edge.source in moving and edge.target in moving]
     return _ends(counters, frozenset(moving), rest)
 
@@ -109,12 +115,39 @@ def _ends(counters: Counters, nodes: frozenset[GraphNode], edges: Sequence[Graph
     return True
 
 
-def is_wait(level: MachineLevel, name: str) -> bool:
-    """Return True when the state always takes time. A computed sleep may take zero seconds."""
+def is_wait(level: MachineLevel, name: str, *, with_computed: bool = False) -> bool:
+    """Return True when the state always takes time.
+
+    A computed sleep may take zero seconds, so it counts only `with_computed`. A Parallel counts
+    when so many of its branches wait that the needed number of results includes one of theirs.
+    """
     state = level.states[name]
-    if state["Type"] == "Wait":
-        return (whole(state.get("Seconds")) or 0) > 0
-    return state["Type"] == "Task" and kind_of(state) in WAITS
+    match state["Type"]:
+        case "Wait":
+            seconds = state.get("Seconds")
+            return with_computed if whole(seconds) is None else bool(whole(seconds))
+        case "Parallel":
+            branches = level.inner[name]
+            needed = whole(state.get("Holdfast", {}).get("Needed", len(branches))) or 0
+            waiting = sum(_waits_on_all_ways(one, with_computed=with_computed) for one in branches)
+            return waiting > len(branches) - needed
+        case kind:
+            return kind == "Task" and kind_of(state) in WAITS
+
+
+def _waits_on_all_ways(level: MachineLevel, *, with_computed: bool) -> bool:
+    """Return True when no way from the start of a branch to its end is without a wait."""
+    unread, seen = [level.start], set[str]()
+    while unread:
+        name = unread.pop()
+        if name in seen or is_wait(level, name, with_computed=with_computed):
+            continue
+        seen.add(name)
+        following = [edge.target.state for edge in level.outgoing.get(GraphNode(name), ())]
+        if not following:
+            return False
+        unread.extend(following)
+    return True
 
 
 def find_loops(loops: Sequence[BoundedLoop]) -> Iterator[ProofFinding]:
@@ -132,14 +165,14 @@ def find_loops(loops: Sequence[BoundedLoop]) -> Iterator[ProofFinding]:
                 f'no bound is known for the loop at "{loop.state}"; each round waits',
                 "count the rounds: for attempt in range(10)",
             )
-        elif loop.takes:
+        elif loop.takes or loop.sleeps:
+            round_ = f"takes an item from `{loop.takes}`" if loop.takes else "sleeps as computed"
             yield ProofFinding(
                 "HF096",
                 "note",
                 loop.state,
                 place,
-                f'no bound is known for the loop at "{loop.state}"; '
-                f"each round takes an item from `{loop.takes}`",
+                f'no bound is known for the loop at "{loop.state}"; each round {round_}',
                 "count the rounds: for attempt in range(10)",
             )
         else:

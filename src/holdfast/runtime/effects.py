@@ -216,11 +216,12 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Result: None, also when the item did not exist."""
+    """Result: None, also when the item did not exist, or when a condition in `where` is false."""
 
     table: TableName
     pk: str
     sk: int | str
+    where: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

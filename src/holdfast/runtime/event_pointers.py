@@ -55,7 +55,7 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_forma
 ASKED: Final = "pt"
 # The attribute that says: every unread event has a pointer.
 _COMPLETE: Final = "pc"
-# A wait reads at most this many pointers. Others are read by later waits.
+# One query reads at most this many pointers. A wait rarely needs more than the first of them.
 _POINTERS_READ_MAX: Final = 100
 
 
@@ -109,16 +109,44 @@ def look(
 
 def _is_complete(row: Item, state: Execution, awaiting: Awaiting, now_ms: int) -> bool:
     """Return True when the registration serves this wait, and each unread event has a pointer."""
+    return bool(row.get(_COMPLETE)) and _is_in_force(row, state, awaiting, now_ms)
+
+
+def _is_in_force(row: Item, state: Execution, awaiting: Awaiting, now_ms: int) -> bool:
+    """Return True when senders find the registration until the wait ends, or until the sweeper's
+    next check.
+    """
     ends_s = now_ms // 1_000 + REGISTRATION_SECONDS_MIN
     if awaiting.due_ms is not None:
         ends_s = min(ends_s, awaiting.due_ms // 1_000 + 3_600)
     with reading("a registration"):
         return (
-            bool(row.get(_COMPLETE))
-            and inbox.OVER not in row
+            inbox.OVER not in row
             and row.get(inbox.RETRIES) == state.redrives
             and int(row["ttl"]) >= ends_s
         )
+
+
+# -- a check by the sweeper ------------------------------------------------------------------------
+
+
+def is_served(
+    tenant: str, state: Execution, awaiting: Awaiting, now_ms: int
+) -> Generator[Effect, Any, bool]:
+    """Return True when a recovery would find nothing to do for the wait: it is registered, and no
+    unread event is stored.
+
+    The registration is read first (R13): the sender of an event that this does not see finds the
+    registration. An execution with pointers is left to a worker.
+    """
+    if has_many(state):
+        return False
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+    row = yield Get(tables.MAIL, partition, keys.registration(state.run))
+    if row is None or not _is_in_force(row, state, awaiting, now_ms):
+        return False
+    items = yield from inbox.events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
+    return not inbox.unread(state, items, now_ms)
 
 
 def _change_over(
@@ -177,11 +205,17 @@ def _facts_of_wake(
 # -- the pointers ----------------------------------------------------------------------------------
 
 
-def _pointers(tenant: str, run: str, awaiting: Awaiting) -> Generator[Effect, Any, list[Item]]:
+def _pointers(
+    tenant: str, run: str, awaiting: Awaiting, after: str | None = None
+) -> Generator[Effect, Any, list[Item]]:
+    """Return a page of pointers, those of the earliest events first. `after` is the key of the last
+    pointer of the page before.
+    """
     partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
     rows: list[Item] = yield Query(
         tables.MAIL,
         keys.inbox(tenant, run),
+        after=after,
         begins_with=keys.event_pointers(partition),
         limit=_POINTERS_READ_MAX,
     )
@@ -189,27 +223,40 @@ def _pointers(tenant: str, run: str, awaiting: Awaiting) -> Generator[Effect, An
 
 
 def _pointed(
-    tenant: str, state: Execution, awaiting: Awaiting, rows: Iterable[Item], now_ms: int
+    tenant: str, state: Execution, awaiting: Awaiting, rows: list[Item], now_ms: int
 ) -> inbox.FactsResult:
     """Return the facts of the earliest unread events, one for each wait that may use one. Delete
-    the pointers to events that the execution cannot use any longer.
+    the pointers to events that the execution cannot use any longer. `rows` is the first page.
     """
-    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
     wanted = sum(
         isinstance(frame.waiting, Awaiting) and frame.waiting.kind == "event"
         for frame in state.frames.values()
     )
     items: list[Item] = []
-    for row in rows:
-        if len(items) == wanted:
-            break
-        event_id = str(row["id"])
-        if event_id not in state.used_events:
-            item = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
-            if item is not None:
-                require_format(item, "an event", inbox.EVENT_FORMATS)
-            if item is not None and inbox.is_unread(state, item, now_ms):
-                items.append(item)
-                continue
-        yield Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
+    left = rows
+    while left and len(items) < wanted:
+        row, *left = left
+        item = yield from _unread_of(tenant, state, awaiting, str(row["id"]), now_ms)
+        if item is None:
+            yield Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
+        else:
+            items.append(item)
+        if not left and len(items) < wanted and len(rows) == _POINTERS_READ_MAX:
+            # An operator may have dropped all events of a page. Without the next page, the event
+            # behind them would wait until the sweeper looks for it.
+            left = rows = yield from _pointers(tenant, state.run, awaiting, str(row["sk"]))
     return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
+
+
+def _unread_of(
+    tenant: str, state: Execution, awaiting: Awaiting, event_id: str, now_ms: int
+) -> Generator[Effect, Any, Item | None]:
+    """Return the event, if the execution may still use it."""
+    if event_id in state.used_events:
+        return None
+    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+    item: Item | None = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
+    if item is None:
+        return None
+    require_format(item, "an event", inbox.EVENT_FORMATS)
+    return item if inbox.is_unread(state, item, now_ms) else None

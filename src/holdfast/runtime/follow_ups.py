@@ -191,6 +191,10 @@ def _offer_activity(log: Log, entry: int) -> inbox.FactsResult:
     name = awaiting.target.rpartition(":")[2]
     if (yield Get(tables.MAIL, keys.activities(log.tenant), name)) is not None:
         return []
+    # A recovery offers a task again whose poller has taken it before the activity was deleted.
+    taken = yield from inbox.taken_by_key(log.tenant, log.run, keys.taken(entry, attempt))
+    if taken:
+        return taken
     error, cause = missing_activity(awaiting.target)
     return [facts.FailedWith(entry, attempt, error, cause)]
 

@@ -10,8 +10,9 @@ when they are `FIRST_MS` old (`maintenance/lost_starts.py`):
     10:16:00  the sweeper reads the row: the execution has ended, or has a watchdog row
               otherwise it sends the message again, and puts a row for the next check
 
-**Cost.** One write for each start, and one read. The sweeper stores for each shard the key up to
-which it has read, so it deletes no rows; TTL does.
+**Cost.** One write for each start, and one read. An input is compressed where that saves a write
+unit. The sweeper stores for each shard the key up to which it has read, so it deletes no rows; TTL
+does.
 
 **A late put.** The sweeper never reads a row that is put below that key. The key is always at least
 `FIRST_MS` in the past, and the API's function ends after half a minute, so its row cannot be that
@@ -28,14 +29,17 @@ from holdfast.limits import START_RETENTION_SECONDS
 from holdfast.runtime import messages
 from holdfast.runtime.effects import Clock, Effect, Get, Item, NoResult, Put
 from holdfast.runtime.storage import keys, tables
-from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.runtime.storage.codec import reading, with_packed_value, with_plain_value
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, require_format
 from holdfast.runtime.storage.spread import STARTS
 
 #: The sweeper checks a start for the first time after this. A worker has 15 minutes for a message.
 #: So by then the execution is opened or has ended, or its message still waits in the queue, or the
 #: message is lost.
 FIRST_MS: Final = 15 * 60_000
+#: The formats of a row. Format 2 has its input compressed: code of format 1 would send a start
+#: without an input.
+ROW_FORMATS: Final = Formats(oldest=1, newest=2, asked=2)
 
 
 def guard(body: Mapping[str, Any], stored_input: str | None = None) -> NoResult:
@@ -59,14 +63,14 @@ def _item_of(body: Mapping[str, Any], at_ms: int, stored_input: str | None) -> I
         "body": json.dumps(kept, ensure_ascii=False, separators=(",", ":")),
         "ttl": at_ms // 1_000 + START_RETENTION_SECONDS,
     }
-    return {**item, **place}
+    return with_packed_value({**item, **place}, ROW_FORMATS.newest)
 
 
 def message_of(row: Item) -> Generator[Effect, Any, Mapping[str, Any]]:
     """Return the start message of the row. Raises HoldfastBug for a malformed row."""
-    require_format(row, "the row of a start")
+    require_format(row, "the row of a start", ROW_FORMATS)
     with reading("the row of a start"):
-        body, stored = json.loads(str(row["body"])), row
+        body, stored = json.loads(str(row["body"])), with_plain_value(row)
         if "in" in row:
             sort = keys.list_sort(body["t0"], body["run"])
             stored = (yield Get(tables.MAIL, str(row["in"]), sort)) or {}

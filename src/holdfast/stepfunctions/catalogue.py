@@ -26,7 +26,7 @@ from holdfast.runtime.child_workflows import Untyped
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import Effect, Get, Item, Put, Query, Replace
+from holdfast.runtime.effects import Condition, Effect, Get, Item, Put, Query, Replace
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, require_format
@@ -35,6 +35,10 @@ from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.faults import concurrent, unstorable
 
 RACES_MAX: Final = 9
+# The attribute of a machine that is being deleted.
+_DELETING: Final = "del"
+#: The condition for the removal of such a machine.
+IF_DELETING: Final = (Condition(_DELETING, "present"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,7 @@ def machine_item(tenant: str, one: StateMachine) -> Item:
         **_snapshot_attributes(one.now),
     }
     if one.is_deleting:
-        item["del"] = 1
+        item[_DELETING] = 1
     return item if one.description is None else {**item, "de": one.description}
 
 
@@ -318,7 +322,7 @@ def read_machine(item: Item) -> StateMachine:
         bool(item["pub"]),
         _optional(item, "de"),
         int(item["rv"]),
-        "del" in item,
+        _DELETING in item,
     )
 
 

@@ -51,7 +51,9 @@ def find_created(service: Service, name: str) -> Generator[Effect, Any, StateMac
     arn = parse_machine_arn(service.place.machine(name))
     if (yield from deletion.has_open_executions(service, arn, machine)):
         return machine
-    yield Delete(tables.MAIL, keys.machines(service.tenant), name)
+    # Another process may have removed the machine, and a client may have created one with the same
+    # name since.
+    yield Delete(tables.MAIL, keys.machines(service.tenant), name, catalogue.IF_DELETING)
     return None
 
 

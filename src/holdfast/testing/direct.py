@@ -345,7 +345,7 @@ def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> 
     """Return the delay before attempt `attempt` + 1; None after the last attempt."""
     if retry is None or attempt >= retry.max_attempts:
         return None
-    if retry.on and not isinstance(error, retry.on):
+    if isinstance(error, retry.not_on) or (retry.on and not isinstance(error, retry.on)):
         return None
     delay = None if retry.max_delay is None else int(retry.max_delay.total_seconds())
     interval = int(retry.interval.total_seconds())

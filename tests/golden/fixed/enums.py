@@ -17,15 +17,17 @@ class Size(Enum):
 
 
 @pure
-def label(colour: Colour) -> str:
-    return str(colour)
+def label_of(colour: Colour) -> str:
+    return colour.label
 
 
 @workflow
 def flow(colour: Colour, status: Status, text: str, size: Size) -> None:
     c = colour == Colour.RED
     d = colour.value < colour.value
-    f = [Colour.RED]
+    f = [one for one in Colour]
     g = size == Size.SMALL
-    h = label(colour)
+    a = Status(text)
+    b = Status[text]
+    h = str(colour)
     i = status == text

@@ -17,3 +17,4 @@ def flow(order: Order, prices: dict[str, int]) -> None:
         price = prices["z"]
     except Exception:
         notify("a", "failed")
+        notify("a", "an error")

@@ -33,10 +33,8 @@ def grouped(words: list[str]) -> None:
 def tried(order_id: str) -> str:
     try:
         return charge(order_id)
-    except CardDeclined as err:
-        return "CardDeclined"
-    except ConnectionError as err:
-        return "ConnectionError"
+    except (CardDeclined, ConnectionError) as err:
+        return type(err).__name__
 
 
 @pure

@@ -25,3 +25,13 @@ def flow(order: Order, n: int) -> None:
         charge(order.id, n)
     except CardDeclined as err:
         raise PaymentFailed("x") from err
+    last = None
+    for attempt in range(n):
+        try:
+            charge(order.id, n)
+        except CardDeclined as err:
+            last = err
+    if last is not None:
+        kind = type(last).__name__
+    assert last is not None
+    raise last

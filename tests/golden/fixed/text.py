@@ -26,17 +26,11 @@ def text_of_3(colour: Colour) -> str:
     return f"{colour!r}"
 
 
-@pure
-def str_of(colour: Colour) -> str:
-    return str(colour)
-
-
 @workflow
 def flow(order: Order, rate: float, colour: Colour, cents: int) -> None:
     text_of(rate)
     text_of_2(rate)
     text_of_3(colour)
-    str_of(colour)
     notify(order.id, shown(rate))
     notify(order.id, f"{cents // 100}.{cents % 100:02d}")
     notify(order.id, colour.value)

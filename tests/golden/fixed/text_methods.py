@@ -9,8 +9,8 @@ from tests.golden.shop import notify
 
 
 @pure
-def every_second(text: str) -> str:
-    return text[::2]
+def value_of_2(text: str) -> str:
+    return text[3:1:-1]
 
 
 @pure
@@ -53,5 +53,5 @@ def flow(text: str, maybe: str | None, n: int, x: float, b: bool) -> None:
     value_of(text, n)
     if maybe is not None:
         l = maybe.strip()
-    m = every_second(text)
+    m = value_of_2(text)
     w = ",".join(str(one) for one in [n])

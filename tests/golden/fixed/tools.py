@@ -29,5 +29,7 @@ class Asked(BaseModel):
 def flow(order: Order, call: Asked, name: str, arguments: dict[str, Any]) -> list[Any]:
     SLOW["slow"](n=5)
     x = TOOLS[name](**arguments)
+    if name in TOOLS:
+        x = TOOLS[name](order_id=order.id, cents=5)
     TOOLS[call.name](**call.arguments)
     return each(order.lines, lambda line: TOOLS[name](**arguments))

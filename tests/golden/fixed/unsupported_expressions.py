@@ -9,8 +9,8 @@ from tests.golden.shop import Line, Order
 
 
 @pure
-def every_second(lines: list[Line]) -> list[Line]:
-    return lines[::2]
+def value_of(lines: list[Line]) -> list[Line]:
+    return lines[3:1:-1]
 
 
 @pure
@@ -25,7 +25,7 @@ def flow(order: Order, text: str) -> None:
     e = 5
     d = e
     h = sorted(order.lines, key=lambda line: line.sku)
-    i = every_second(order.lines)
+    i = value_of(order.lines)
     k = len(set([line.sku for line in order.lines]))
     l = list(range(3))
     m = False

@@ -1,6 +1,8 @@
 """The compiler from syntax trees to closures: a node becomes a function of scope and context.
 
-The problem ----------- An interpreter looks at the type of each node in each evaluation. A closure
+The problem
+-----------
+An interpreter looks at the type of each node in each evaluation. A closure
 has made these decisions once, when the expression was compiled. It then does only the work of its
 node.
 
@@ -12,7 +14,9 @@ node.
     │   └── name total
     └── number 100                      literal: lambda scope, context: 100
 
-Rules ----- 1. A node is compiled only when the compiler knows every attribute that the node has.
+Rules
+-----
+1. A node is compiled only when the compiler knows every attribute that the node has.
 `checked` tests this. Any other attribute raises `UnsupportedNode`, and the whole expression runs on
 jsonata-python. Without this rule a forgotten attribute, such as a predicate, would be ignored and
 would silently change the result.
@@ -22,7 +26,9 @@ would silently change the result.
 3. The compiler decides by the text alone. Decisions by values are made in the evaluation: a closure
 raises `Declined` for a value that it cannot handle.
 
-Names ----- `names_bound_in` finds the names that an expression binds before anything is compiled.
+Names
+-----
+`names_bound_in` finds the names that an expression binds before anything is compiled.
 Each variable then has one of these meanings:
 
 * A name that the expression binds to values: `local_variable` looks it up in the scopes.
@@ -33,11 +39,15 @@ Each variable then has one of these meanings:
 An expression that binds the name of a built-in function is refused. If a binding hides a function
 that the expression calls, `evaluate` raises `Declined`.
 
-Sequences --------- A path or a function may return a sequence (`Many`). An expression reads an
+Sequences
+---------
+A path or a function may return a sequence (`Many`). An expression reads an
 empty sequence as undefined, and a sequence of one item as that item. `paths.shown` converts it as
 late as possible: a predicate or a further step needs the sequence itself.
 
-Costs ----- A step of a loop is charged for 20 nodes (`_NODES_PER_STEP`). A larger part that is
+Costs
+-----
+A step of a loop is charged for 20 nodes (`_NODES_PER_STEP`). A larger part that is
 evaluated with each of many items is charged by its size (`_repeated`). More than 50 nested scopes
 are refused: a variable is searched in all of them, and no budget counts that search.
 """

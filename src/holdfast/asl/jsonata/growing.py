@@ -18,7 +18,8 @@ list that is not remembered any longer is visited as a whole, with the same resu
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import field, replace
+from collections.abc import Iterable
+from dataclasses import field
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -31,6 +32,8 @@ ITEMS_MIN: Final = 64
 _WEIGHT_MAX: Final = 150_000
 _WEIGHTS_MAX: Final = 450_000
 _CHARACTERS_PER_NODE: Final = 16
+# An append of more nodes is not remembered: to weigh them would take too long.
+_ADDED_NODES_MAX: Final = 10_000
 # A record rarely appends to one list more often than this.
 _STEPS_BACK_MAX: Final = 16
 
@@ -62,10 +65,7 @@ class _Entry:
     length: int
     base: list[Any] | None
     measure: Measure | None
-
-    @property
-    def weight(self) -> int:
-        return self.length if self.measure is None else self.measure.weight
+    weight: int
 
 
 @dataclass(slots=True)
@@ -77,17 +77,26 @@ class GrowingLists:
     _lock: Lock = field(default_factory=Lock)
 
     def note_appended(self, value: list[Any], base: list[Any]) -> None:
-        """Remember that the list begins with the items of `base`, if `base` is remembered."""
-        with self._lock:
-            if self._entry(base) is not None:
-                self._put(_Entry(value, len(value), base, None))
+        """Remember that the list begins with the items of `base`, if `base` is remembered.
+
+        The new items are weighed, although the list may never be measured: an expression that only
+        counts the list would otherwise leave texts of any length in memory.
+        """
+        known = self._entry(base)
+        if known is None:
+            return
+        added = _weight_of(value[len(base) :])
+        if added is not None and known.weight + added <= _WEIGHT_MAX:
+            with self._lock:
+                self._put(_Entry(value, len(value), base, None, known.weight + added))
 
     def note_measured(self, value: list[Any], measure: Measure) -> None:
         if len(value) < ITEMS_MIN or measure.weight > _WEIGHT_MAX:
             return
         with self._lock:
-            known = self._entry(value) or _Entry(value, len(value), None, None)
-            self._put(replace(known, measure=measure))
+            known = self._entry(value)
+            base = None if known is None else known.base
+            self._put(_Entry(value, len(value), base, measure, measure.weight))
 
     def measure_of(self, value: list[Any]) -> Measure | None:
         known = self._entry(value)
@@ -121,6 +130,23 @@ class GrowingLists:
         while self._weight > _WEIGHTS_MAX:
             _, oldest = self._entries.popitem(last=False)
             self._weight -= oldest.weight
+
+
+def _weight_of(items: list[Any]) -> int | None:
+    """Return the weight of the items; None when they have too many nodes."""
+    nodes, characters, level = 0, 0, items
+    while level:
+        inner = [one for one in level if isinstance(one, list | dict)]
+        nodes += len(level)
+        characters += sum(len(one) for one in level if isinstance(one, str))
+        if nodes + sum(map(len, inner)) > _ADDED_NODES_MAX:
+            return None
+        level = [part for one in inner for part in _parts(one)]
+    return Measure(nodes, characters).weight
+
+
+def _parts(value: list[Any] | dict[str, Any]) -> Iterable[Any]:
+    return value if isinstance(value, list) else (*value, *value.values())
 
 
 #: One for each process, because the expressions of all executions share their compiled code.

@@ -1,11 +1,15 @@
 """JSONata expressions: parsed once, evaluated many times, by any thread.
 
-The problem ----------- A worker evaluates several expressions for each state. jsonata-python
+The problem
+-----------
+A worker evaluates several expressions for each state. jsonata-python
 implements the whole language, but it interprets the syntax tree, and that is slow. An expression
 comes from a definition, so it may also be wrong or hostile. It must not block a worker that serves
 other executions.
 
-Two engines ----------- 1. `closures.py` compiles the common part of the language into Python
+Two engines
+-----------
+1. `closures.py` compiles the common part of the language into Python
 closures. It refuses each expression with a syntax node that it does not know (`UnsupportedNode`).
 
 2. `fallback.py` runs jsonata-python. It is the reference: the closures must give the same results.
@@ -34,14 +38,18 @@ closures. It refuses each expression with a syntax node that it does not know (`
     $now()                             jsonata-python: the closures have no clock
     $map($names, $uppercase)           jsonata-python: a built-in function as a value
 
-Budgets ------- One evaluation has one budget (`EvaluationRun`): 75,000 steps and 2,000,000 items,
+Budgets
+-------
+One evaluation has one budget (`EvaluationRun`): 75,000 steps and 2,000,000 items,
 together less than a second of work. A step is one evaluated node or call, and costs 25 items.
 `costs.py` has the cost of each operation on large values. A clock (0.75 s of the thread's time)
 stops an operation whose cost there is too low. After `Declined`, jsonata-python continues with the
 rest of the same budget, so both engines together never use more than one budget. A used-up budget
 is the error U1001.
 
-The dialect ----------- The dialect is AWS's: JSONata 2.0.6 without `$eval`, with `$partition`,
+The dialect
+-----------
+The dialect is AWS's: JSONata 2.0.6 without `$eval`, with `$partition`,
 `$range`, `$hash`, `$random`, `$uuid` and `$parse`. The caller passes time and random numbers to
 each evaluation, as an `EvaluationMoment`.
 """

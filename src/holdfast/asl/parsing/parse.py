@@ -1,6 +1,8 @@
 """The reader of definitions: ASL JSON -> `Program`, in either query language.
 
-The problem ----------- A definition comes from outside, and AWS accepts many forms of it. If a
+The problem
+-----------
+A definition comes from outside, and AWS accepts many forms of it. If a
 misspelt `Retry` were silently ignored, an order could be lost, so an unknown field must be refused.
 But a worker reads stored definitions again and again, and these checks must not cost time each
 time.
@@ -19,7 +21,9 @@ Two parts ---------
   never reached is no such problem.
 * `parse_state` reads one state that was validated alone, as TestState runs it.
 
-States and machines ------------------- State names are unique in a definition, so one mapping holds
+States and machines
+-------------------
+State names are unique in a definition, so one mapping holds
 the states of all levels. A branch of a Parallel, or the item processor of a Map, is identified by
 the name of its first state:
 
@@ -29,7 +33,9 @@ the name of its first state:
 
     -> start_at "Both", states {"Both": ParallelState(branches=("A", "B")), "A": …, "B": …}
 
-Query languages --------------- A state names its language, or has that of the definition, which is
+Query languages
+---------------
+A state names its language, or has that of the definition, which is
 JSONPath by default. `StateFields` is the interface for the fields of a state. `JsonataFields` and
 `PathFields` implement it and return templates. A program therefore does not depend on a query
 language. `PathFields` is imported when the first JSONPath state is read, because compiled workflows

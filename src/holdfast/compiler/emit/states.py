@@ -85,7 +85,7 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
     if task.heartbeat is not None:
         state["HeartbeatSeconds"] = int(task.heartbeat.total_seconds())
     if task.retry is not None and task.retry.max_attempts > 1:
-        state["Retry"] = [_retrier(machine, task.retry)]
+        state["Retry"] = _retriers(machine, task.retry)
     if task.polling is not None:
         polling = task.polling
         state["Holdfast"] = {
@@ -178,6 +178,14 @@ NO_RETRY_OF_EXPRESSIONS: Final[Mapping[str, Any]] = {
     "ErrorEquals": [error_names.QUERY_EVALUATION_ERROR],
     "MaxAttempts": 0,
 }
+
+
+def _retriers(machine: MachineParts, retry: Retry) -> list[dict[str, Any]]:
+    """The first retrier that names an error decides about it."""
+    if not retry.not_on:
+        return [_retrier(machine, retry)]
+    names = names_of(retry.not_on, machine.world)
+    return [{"ErrorEquals": list(names), "MaxAttempts": 0}, _retrier(machine, retry)]
 
 
 def _retrier(machine: MachineParts, retry: Retry) -> dict[str, Any]:

@@ -54,8 +54,10 @@ def given_arguments(expressions: Expressions, call: ast.Call, called: Called) ->
         return None
     pairs = _pairs(_bound(call, called.bound), node)
     if pairs is None:
-        example = f"{node.name}({', '.join(arg.arg for arg in parameters_of(node))})"
-        unit.refuse(call, "HF008", f"this call does not fit `def {example}`", example)
+        names_of = [arg.arg for arg in parameters_of(node)]
+        message = f"this call does not fit `def {node.name}({', '.join(names_of)})`"
+        given_by = names_of if called.bound is None else names_of[1:]
+        unit.refuse(call, "HF008", message, f"{unit.text(call.func)}({', '.join(given_by)})")
         return None
     given = [Given(arg, value, expressions.lower(value)) for arg, value in pairs]
     names = {arg.arg for arg, _ in pairs}

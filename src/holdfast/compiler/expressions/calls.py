@@ -19,11 +19,13 @@ from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.comprehensions import COMPREHENSION
 from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.decimals import value_of_call
+from holdfast.compiler.expressions.enum_values import lower_member
 from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper, lower_method
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.named_tuples import construct_named_tuple, replace_parts
 from holdfast.compiler.expressions.typed_dicts import construct_typed_dict
+from holdfast.compiler.expressions.uncalled_tools import refuse_uncalled_tools
 from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.steps.class_helpers import method_of
 from holdfast.compiler.steps.durable import find_durable
@@ -80,7 +82,7 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return construct_named_tuple(expressions, node, found)
     if is_typed_dict(found) and isinstance(type_ := from_annotation(found), TypedDictOf):
         return construct_typed_dict(expressions, node, type_)
-    known = call_function(expressions, node, found)
+    known = lower_member(expressions, node) or call_function(expressions, node, found)
     return _ordinary(expressions, node, found) if known is None else known
 
 
@@ -105,7 +107,10 @@ def _method(expressions: Expressions, node: ast.Call, function: ast.Attribute) -
     if isinstance(owner.type, TupleOf) and function.attr == "_replace":
         return replace_parts(expressions, node, expressions.lower(function.value))
     if helper is None:
-        return call_method(expressions, node, function)
+        refused = None
+        if function.attr == "get" and node.args:
+            refused = refuse_uncalled_tools(expressions, node, function.value, node.args[0])
+        return refused or call_method(expressions, node, function)
     if not helper.is_expression:
         return _misplaced_helper(expressions, node)
     return lower_method(expressions, node, helper)
@@ -193,7 +198,7 @@ def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQ
 
 def _test_of_class(expressions: Expressions, value: ast.expr) -> str:
     if isinstance(expressions.lower(value).type, ErrorOf):
-        return "`except CardDeclined as err:`, a handler for each class"
+        return f"type({expressions.unit.text(value)}).__name__"
     return f"isinstance({expressions.unit.text(value)}, Card)"
 
 

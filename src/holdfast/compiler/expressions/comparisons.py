@@ -258,13 +258,14 @@ def _order(
     left, right = in_seconds(left), in_seconds(right)
     if left.type == right.type == DATETIME:
         return compared_moments(symbol, left, right)
-    pairs = (left.type, right.type)
+    pairs = (_mixed_in(left.type), _mixed_in(right.type))
     has_order = (
         all(map(is_numeric, pairs))
         or all(map(is_text, pairs))
         or left.type == right.type in (DURATION, DATE, UUID)
     )
     if not has_order:
+        pairs = (left.type, right.type)
         pair = f"{describe(left.type)} and {describe(right.type)}"
         message = f"`{symbol}` between {pair} has no order"
         help_ = _order_help(unit, node, left.type, right.type)

@@ -56,7 +56,10 @@ def _annotation(unit: Unit, node: ast.expr) -> Any:
         case ast.Constant(value=str(text)):
             return _annotation(unit, ast.parse(text, mode="eval").body)
         case ast.Name() | ast.Attribute():
-            return unit.outside(node)
+            found = unit.outside(node)
+            # `Exception` says less of a caught error than its `except` does.
+            is_error = isinstance(found, type) and issubclass(found, BaseException)
+            return NOTHING if is_error else found
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             sides = _annotation(unit, left), _annotation(unit, right)
             return NOTHING if NOTHING in sides else typing.Union[sides]  # noqa: UP007

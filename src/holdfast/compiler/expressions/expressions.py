@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +18,7 @@ from holdfast.compiler.context import (
     Environment,
     Held,
     Helper,
+    LocalFunction,
     TypedQuery,
     Unit,
     path_of,
@@ -25,6 +26,7 @@ from holdfast.compiler.context import (
 from holdfast.compiler.expressions import operators, sets
 from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.calls import lower_call
+from holdfast.compiler.expressions.caught import error_of_name, name_of_error
 from holdfast.compiler.expressions.choices import (
     lower_comparison,
     lower_conditional,
@@ -58,6 +60,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
+from holdfast.compiler.expressions.uncalled_tools import refuse_uncalled_tools
 from holdfast.compiler.steps.class_helpers import property_of
 from holdfast.compiler.types.annotations import of_constant
 from holdfast.compiler.types.models import fields_of
@@ -93,6 +96,8 @@ class Expressions:
     environment: Environment
     hoisted: Mapping[ast.AST, TypedQuery] = field(default_factory=lambda: MappingProxyType({}))
     place: str = ""
+    #: Returns what is known now in the function that defines a local function.
+    around: Callable[[LocalFunction], Environment] | None = None
 
     # The methods that the rules of other modules use (`context.Lowering`).
 
@@ -200,17 +205,17 @@ class Expressions:
     def with_environment(self, environment: Environment) -> Expressions:
         if environment is self.environment:
             return self
-        return Expressions(self.unit, self.scope, environment, self.hoisted, self.place)
+        return replace(self, environment=environment)
 
     def of_helper(
         self, unit: Unit, scope: VariableScopeNames, environment: Environment
     ) -> Expressions:
         """Return the expressions for the body of a helper that is called here."""
-        return Expressions(unit, scope, environment, place=self.place)
+        return Expressions(unit, scope, environment, place=self.place, around=self.around)
 
     def inside(self, place: str) -> Expressions:
         """Return the expressions for code that may be evaluated never, or more than once."""
-        return Expressions(self.unit, self.scope, self.environment, self.hoisted, place)
+        return replace(self, place=place)
 
     # Leaves.
 
@@ -254,7 +259,7 @@ class Expressions:
             f"assign it on every path that leads here, e.g. `{name} = None` first",
         )
 
-    def is_outside(self, node: ast.expr) -> bool:
+    def is_outside(self, node: ast.expr, /) -> bool:
         """Return True when a name, or the first name of a chain of attributes, is defined outside
         of the workflow.
         """
@@ -280,6 +285,9 @@ class Expressions:
         return self.lower(node)
 
     def _attribute(self, node: ast.Attribute) -> TypedQuery:
+        error = error_of_name(self, node)
+        if error is not None:
+            return name_of_error(self, node, error)
         base = self._owner(node.value)
         if is_refused(base.type):
             return REFUSED_EXPRESSION
@@ -342,6 +350,9 @@ class Expressions:
         return self.unit.refused(node, "HF002", message, help_)
 
     def _item(self, node: ast.Subscript) -> TypedQuery:
+        uncalled = refuse_uncalled_tools(self, node, node.value, node.slice)
+        if uncalled is not None:
+            return uncalled
         found = lower_subscript(self, node)
         path = path_of(node) if self.environment.facts else None
         known = None if path is None else self.environment.facts.get(path)
@@ -362,6 +373,10 @@ class Expressions:
             return self.unit.refused(node, "HF002", message, "[*names, name]")
         if isinstance(node, ast.Await):
             return self._awaited(node.value)
+        if isinstance(node, ast.Call):
+            message = f"`{self.unit.text(node.func)}` is no function that a workflow can call"
+            help_ = 'HANDLERS = {"sum": total_of, "vat": vat}, of tasks, at the top of the module'
+            return self.unit.refused(node, "HF002", message, help_)
         kind = _NAMES_OF_NODES.get(type(node), type(node).__name__)
         return self.unit.refused(
             node, "HF002", f"{kind} has no JSONata form", "do it inside a @pure function"

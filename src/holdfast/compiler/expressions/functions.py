@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
 from holdfast.api import surface
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
 from holdfast.compiler.expressions.construct import copy_with
+from holdfast.compiler.expressions.enum_values import members_in
 from holdfast.compiler.expressions.kinds import lower_isinstance
 from holdfast.compiler.expressions.lazy import is_view
 from holdfast.compiler.expressions.library_texts import class_of, repr_step, text_step
@@ -43,6 +44,7 @@ from holdfast.compiler.expressions.sets import lower_set, without_order
 from holdfast.compiler.expressions.strings import as_int
 from holdfast.compiler.expressions.sums import float_sum
 from holdfast.compiler.expressions.text import text_of
+from holdfast.compiler.expressions.unknowns import size_of_any
 from holdfast.compiler.expressions.zips import lower_zip
 from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.types.annotations import from_annotation
@@ -54,6 +56,7 @@ from holdfast.compiler.types.types import (
     INT,
     NEVER,
     STR,
+    UNKNOWN,
     DictOf,
     ListOf,
     ModelOf,
@@ -135,6 +138,8 @@ def _replace(lowering: Expressions, node: ast.Call) -> TypedQuery:
 def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
     if len(node.args) == 1 and is_view(lowering, node.args[0]):
         value: TypedQuery | None = lowering.gone_through(node.args[0])
+    elif len(node.args) == 1 and (members := members_in(lowering, node.args[0])):
+        value = members
     else:
         value = _single(lowering, node)
     if value is None:
@@ -146,6 +151,8 @@ def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
             query = FunctionCall("count", (FunctionCall("keys", (value.query,)),))
         case type_ if is_text(type_):
             query = FunctionCall("length", (value.query,))
+        case type_ if type_ == UNKNOWN:
+            return size_of_any(value)
         case type_:
             return _no_form(lowering, node, type_)
     return TypedQuery(query, INT, value.fails)
@@ -168,6 +175,8 @@ def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
     element = element_of(items.type)
     if is_refused(items.type, start.type):
         return REFUSED_EXPRESSION
+    if isinstance(start.type, ListOf):
+        return _joined_lists(items, start) or _no_form(lowering, node, items.type)
     if element == BOOL:
         one = Conditional(Variable("_item"), Constant(1), Constant(0))
         ones = Flat(FunctionCall("map", (items.query, FunctionLiteral(("_item",), one))))
@@ -182,6 +191,18 @@ def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
     if start.query != Constant(0):
         total = Binary("+", start.query, total)
     return TypedQuery(total, INT, fails_of(items, start))
+
+
+def _joined_lists(rows: TypedQuery, start: TypedQuery) -> TypedQuery | None:
+    """Lower `sum(rows, [])`."""
+    row = element_of(rows.type)
+    assert isinstance(start.type, ListOf)
+    if row != NEVER and (not isinstance(row, ListOf) or row.is_tuple != start.type.is_tuple):
+        return None
+    longer = FunctionCall("append", (Variable("_done"), Variable("_row")))
+    step = FunctionLiteral(("_done", "_row"), longer)
+    query = FunctionCall("reduce", (rows.query, step, start.query))
+    return TypedQuery(query, join(start.type, row or NEVER), fails_of(rows, start))
 
 
 def _items(lowering: Expressions, node: ast.Call) -> TypedQuery | None:

@@ -49,11 +49,12 @@ def lower_helper(expressions: Expressions, call: ast.Call, helper: Helper) -> Ty
     unit = expressions.unit
     environment = Environment({})
     if helper.is_local:
-        environment = expressions.environment
-        if not isinstance(environment.entries.get(helper.name), LocalFunction):
+        function = expressions.environment.entries.get(helper.name)
+        if not isinstance(function, LocalFunction):
             message = f"`{helper.name}` may not be defined here"
             help_ = f"put `def {helper.name}` before every line that calls it"
             return unit.refused(call, "HF022", message, help_)
+        environment = _seen_by(expressions, function)
     opened = with_parameters(expressions, call, helper, environment)
     if opened is None:
         return REFUSED_EXPRESSION
@@ -66,6 +67,23 @@ def lower_helper(expressions: Expressions, call: ast.Call, helper: Helper) -> Ty
     if len(unit.diagnostics) > before and not helper.is_local:
         refuse_body(unit, call, helper.name)
     return body if is_refused(body.type) else held_in(blocks, body)
+
+
+def _seen_by(expressions: Expressions, function: LocalFunction) -> Environment:
+    """Return the names that a local function reads: those of the function around it, also where a
+    comprehension, a lambda or another function has a name of the same spelling.
+    """
+    environment = expressions.environment
+    if expressions.around is None:
+        return environment
+    for name, entry in expressions.around(function).entries.items():
+        here = environment.entries.get(name)
+        if isinstance(entry, Held) and isinstance(here, Held) and here.value == entry.value:
+            # The entry of this point may know a narrower type of the value.
+            continue
+        if here is not entry:
+            environment = environment.with_entry(name, entry)
+    return environment
 
 
 Blocks = list[tuple[str, TypedQuery]]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.compiler.context import Held, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions.enum_values import members_in
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
@@ -26,11 +27,13 @@ from holdfast.compiler.expressions.query import (
     hold,
     item_of,
 )
+from holdfast.compiler.expressions.unknowns import as_kind, items_of_any
 from holdfast.compiler.types.types import (
     INT,
     NEVER,
     REFUSED,
     STR,
+    UNKNOWN,
     DictOf,
     ListOf,
     SetOf,
@@ -93,8 +96,13 @@ def walk(lowering: Lowering, node: ast.expr, item: QueryTree, position: QueryTre
                 return _plain(_reversed(lowering, arguments[0]), item)
         case ast.Call(func=ast.Attribute(value=base, attr="items"), args=[], keywords=[]):
             mapping = lowering.lower(base)
+            if mapping.type == UNKNOWN:
+                mapping = as_kind(mapping, "object", "AttributeError")
             if isinstance(mapping.type, DictOf):
                 return _items(mapping, mapping.type.value, item)
+    members = members_in(lowering, node)
+    if members is not None:
+        return _plain(members, item)
     return _plain(_list(lowering, node, lowering.gone_through(node)), item)
 
 
@@ -122,6 +130,8 @@ def _list(lowering: Lowering, node: ast.expr, value: TypedQuery) -> TypedQuery:
             return TypedQuery(Flat(FunctionCall("keys", (value.query,))), ListOf(STR), value.fails)
         case type_ if type_ == NEVER:
             return TypedQuery(value.query, ListOf(NEVER), value.fails)
+        case type_ if type_ == UNKNOWN:
+            return items_of_any(value)
         case type_ if is_refused(type_):
             return TypedQuery(ArrayOf(()), ListOf(REFUSED))
     lowering.unit.refuse(

@@ -5,14 +5,18 @@ it.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit
+from holdfast.compiler.expressions.caught import is_of_classes
 from holdfast.compiler.expressions.query import (
     FALSE,
     TRUE,
     Binary,
+    Conditional,
     Constant,
     FieldOf,
     FunctionCall,
@@ -27,6 +31,8 @@ from holdfast.compiler.types.types import (
     INT,
     NEVER,
     NONE,
+    STR,
+    UNKNOWN,
     DictOf,
     EnumOf,
     ListOf,
@@ -36,6 +42,7 @@ from holdfast.compiler.types.types import (
     Type,
     is_refused,
     is_text,
+    join,
     join_all,
     members_of,
 )
@@ -105,11 +112,50 @@ def split(type_: Type, classes: tuple[Any, ...]) -> tuple[Type, Type] | None:
     """
     if is_refused(type_):
         return None
+    if type_ == UNKNOWN:
+        inside = _json_type(classes)
+        return None if inside is None else (inside, UNKNOWN)
     answers = [(member, is_instance(member, classes)) for member in members_of(type_)]
     if any(answer is None for _, answer in answers):
         return None
     inside = join_all(member for member, answer in answers if answer)
     return inside, join_all(member for member, answer in answers if not answer)
+
+
+#: What a value of unknown type can be: the classes of JSON. A float alone is none of them, because
+#: the JSON of 1.0 is that of the int 1.
+_JSON_TYPES: Final[Mapping[tuple[Any, ...], Type]] = MappingProxyType(
+    {
+        (str,): STR,
+        (bool,): BOOL,
+        (int,): join(INT, BOOL),
+        (int, float): join_all((INT, FLOAT, BOOL)),
+        (float, int): join_all((INT, FLOAT, BOOL)),
+        (list,): ListOf(UNKNOWN),
+        (dict,): DictOf(UNKNOWN),
+        (type(None),): NONE,
+    }
+)
+
+
+def _json_type(classes: tuple[Any, ...]) -> Type | None:
+    return _JSON_TYPES.get(classes)
+
+
+def _is_json_of(value: QueryTree, inside: Type) -> QueryTree:
+    """Return the test whether a value of unknown type is one of these kinds of JSON."""
+    kind = FunctionCall("type", (value,))
+    tests: list[QueryTree] = []
+    for member in members_of(inside):
+        is_kind: QueryTree = Binary("=", kind, Constant(_json_kind(member)))
+        if member == INT and FLOAT not in members_of(inside):
+            is_whole = Binary("=", FunctionCall("floor", (value,)), value)
+            is_kind = Conditional(is_kind, is_whole, FALSE)
+        tests.append(is_kind)
+    found = tests[0]
+    for test in tests[1:]:
+        found = Binary("or", found, test)
+    return found
 
 
 def lower_isinstance(expressions: Expressions, node: ast.Call) -> TypedQuery:
@@ -120,6 +166,9 @@ def lower_isinstance(expressions: Expressions, node: ast.Call) -> TypedQuery:
     value = expressions.lower(node.args[0])
     if is_refused(value.type):
         return REFUSED_EXPRESSION
+    error = is_of_classes(unit, node.args[1], value)
+    if error is not None:
+        return error
     classes = classes_of(unit, node.args[1])
     parts = None if classes is None else split(value.type, classes)
     if parts is None or told_apart(value.query, *parts) is None:
@@ -141,6 +190,8 @@ def told_apart(value: QueryTree, inside: Type, outside: Type) -> QueryTree | Non
     """Return a test that is true when the value has the type `inside` and not `outside`; None when
     JSON does not show it.
     """
+    if outside == UNKNOWN and inside in _JSON_TYPES.values():
+        return _is_json_of(value, inside)
     if NEVER in (inside, outside):
         return FALSE if inside == NEVER else TRUE
     yes, no = members_of(inside), members_of(outside)

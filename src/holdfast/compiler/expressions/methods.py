@@ -37,6 +37,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
+from holdfast.compiler.expressions.unknowns import as_kind
 from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
@@ -48,6 +49,7 @@ from holdfast.compiler.types.types import (
     NONE,
     SECRET,
     STR,
+    UNKNOWN,
     DictOf,
     ListOf,
     ModelOf,
@@ -75,6 +77,8 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
     if function.attr == "format" and (text := lower_format(lowering, node)) is not None:
         return text
     value = lowering.lower(function.value)
+    if value.type == UNKNOWN and (kind := _kind_with(function.attr)):
+        value = as_kind(value, kind, "AttributeError")
     if isinstance(value.type, ModelOf) and function.attr == "model_copy":
         return copy_with(lowering, node, value, value.type)
     if _family(value.type) == "str" and function.attr == "join" and len(node.args) == 1:
@@ -99,6 +103,13 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
         return again[0]
 
     return TypedQuery(hold(value.query, build, "_self"), found[1], fails)
+
+
+def _kind_with(method: str) -> str | None:
+    """Return the only kind of JSON whose value in Python has the method."""
+    kinds = {"object": dict, "array": list, "string": str}
+    having = [kind for kind, cls in kinds.items() if hasattr(cls, method)]
+    return having[0] if len(having) == 1 and having[0] != "array" else None
 
 
 def _as_step(

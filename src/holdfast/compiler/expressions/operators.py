@@ -53,6 +53,7 @@ from holdfast.compiler.types.types import (
     WRITTEN_DURATION,
     DictOf,
     EnumOf,
+    ErrorOf,
     ListOf,
     ModelOf,
     SetOf,
@@ -405,6 +406,8 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
             return Binary(">", FunctionCall("count", (query,)), Constant(0))
         case TupleOf(elements):
             return TRUE if elements else FALSE
+        case ErrorOf():
+            return TRUE
         case DictOf():
             return Binary(
                 ">", FunctionCall("count", (FunctionCall("keys", (query,)),)), Constant(0)

@@ -39,7 +39,6 @@ from holdfast.compiler.types.types import (
     is_numeric,
     is_refused,
     is_text,
-    is_text_enum,
     join,
     join_all,
     may_be_list,
@@ -76,7 +75,9 @@ def _comparable(value: TypedQuery) -> QueryTree | None:
     """Return a query for the value that JSONata orders as Python orders the value."""
     value = in_seconds(value)
     type_ = value.type
-    if is_numeric(type_) or is_text(type_) or is_text_enum(type_):
+    if is_numeric(type_) or is_text(type_):
+        return value.query
+    if isinstance(type_, EnumOf) and issubclass(type_.enum, str | int):
         return value.query
     if type_ in (DURATION, DATE, UUID):
         return value.query

@@ -26,6 +26,9 @@ def pure_function(
     if isinstance(node, ast.Name | ast.Constant) or not isinstance(node, ast.expr):
         return ""
     text, before = text_of(node), ""
+    if not _is_expression(text):
+        # The text of `a.total @= 2` is a statement, which no `return` can hold.
+        return ""
     steps = [part for part in ast.walk(node) if is_step(part)]
     if steps:
         first, *others = steps
@@ -33,7 +36,11 @@ def pure_function(
         if others or first is node or text.count(call) != 1:
             return ""
         before, text = f"x = {call}`, then `", text.replace(call, "x")
+    try:
+        # The source of `(y := call())` or of `yield call()` is no expression without its brackets.
         node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return ""
     bound = _bound_in(node)
     used = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
     used.sort(key=lambda part: (part.lineno, part.col_offset))
@@ -47,6 +54,14 @@ def pure_function(
         return ""
     parameters = ", ".join(f"{name}: …" for name in names)
     return f"{before}def {_title(node)}({parameters}) -> …: return {text}"
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(f"({text}\n)", mode="eval")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _bound_in(node: ast.expr) -> frozenset[str]:

@@ -90,6 +90,28 @@ def _flattened(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
     return ast.GeneratorExp(_load(_ITEM), [rows, items])
 
 
+def _product(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
+    """Return `[(a, b) for a in left for b in right]`."""
+    if not given:
+        return None
+    names = [f"{_ITEM}{place}" for place in range(len(given))]
+    loops = [
+        ast.comprehension(ast.Name(name, ast.Store()), items, [], 0)
+        for name, items in zip(names, given, strict=True)
+    ]
+    return ast.ListComp(ast.Tuple([_load(name) for name in names], ast.Load()), loops)
+
+
+def _pairwise(expressions: Expressions, given: list[ast.expr]) -> ast.expr | None:
+    """Return `zip(items, items[1:])`, if the items stand twice without a second evaluation."""
+    if len(given) != 1 or not isinstance(given[0], ast.Name | ast.Attribute):
+        return None
+    if not expressions.is_builtin("zip"):
+        return None
+    rest = ast.Subscript(given[0], ast.Slice(ast.Constant(1)), ast.Load())
+    return ast.Call(_load("zip"), [given[0], rest], [])
+
+
 def _from_keys(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
     match given:
         case [keys]:
@@ -109,6 +131,8 @@ _RULES: Final[Mapping[object, _Rule]] = MappingProxyType(
         filter: _filter,
         itertools.chain: _chain,
         itertools.chain.from_iterable: _flattened,
+        itertools.pairwise: _pairwise,
+        itertools.product: _product,
         dict.fromkeys: _from_keys,
     }
 )

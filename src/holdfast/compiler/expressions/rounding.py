@@ -42,12 +42,14 @@ _ZERO: Final = Constant(0)
 
 def rounded_text(number: QueryTree, places: int, *, has_commas: bool) -> QueryTree:
     """Return the digits of `abs(number)` with `places` decimal places, as a text."""
+    # `$string` writes 15 digits of a number, and this picture all of them.
+    picture = Constant("#,##0" if has_commas else "0")
     if places == 0:
         size = FunctionCall("abs", (number,))
-        return digits(FunctionCall("round", (size,)), has_commas=has_commas)
+        return FunctionCall("formatNumber", (FunctionCall("round", (size,)), picture))
 
     def build(parts: QueryTree) -> QueryTree:
-        whole = digits(ItemOf(parts, _ZERO), has_commas=has_commas)
+        whole = FunctionCall("formatNumber", (ItemOf(parts, _ZERO), picture))
         rest = FunctionCall("string", (ItemOf(parts, Constant(1)),))
         padded = FunctionCall("pad", (rest, Constant(-places), Constant("0")))
         return Binary("&", Binary("&", whole, Constant(".")), padded)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions.enum_values import member_by_name
 from holdfast.compiler.expressions.iteration import require_int
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -26,11 +27,13 @@ from holdfast.compiler.expressions.query import (
     hold,
     items_of,
 )
+from holdfast.compiler.expressions.unknowns import as_kind
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
     INT,
     NEVER,
     STR,
+    UNKNOWN,
     DictOf,
     ListOf,
     ModelOf,
@@ -50,6 +53,9 @@ from holdfast.errors import nearest
 
 
 def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
+    member = member_by_name(lowering, node)
+    if member is not None:
+        return member
     base = lowering.lower(node.value)
     if is_refused(base.type):
         return REFUSED_EXPRESSION
@@ -58,6 +64,8 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
     key = lowering.lower(node.slice)
     if is_refused(key.type):
         return REFUSED_EXPRESSION
+    if base.type == UNKNOWN and (is_key(key.type) or key.type == INT):
+        base = as_kind(base, "array" if key.type == INT else "object", "TypeError")
     fails = fails_of(base, key)
     text = lowering.unit.text(node)
     match base.type:
@@ -143,13 +151,10 @@ def _tuple_item(
 def _slice(
     lowering: Lowering, node: ast.Subscript, base: TypedQuery, part: ast.Slice
 ) -> TypedQuery:
-    if part.step is not None or not (is_text(base.type) or isinstance(base.type, ListOf)):
-        return lowering.unit.refused(
-            node,
-            "HF002",
-            f"this slice of {describe(base.type)} has no exact JSONata form",
-            "slice inside a @pure function",
-        )
+    if part.step is not None:
+        return _by_step(lowering, node, base, part)
+    if not (is_text(base.type) or isinstance(base.type, ListOf)):
+        return _refused_slice(lowering, node, base.type)
     size = FunctionCall("length" if is_text(base.type) else "count", (base.query,))
     first = _bound(lowering, part.lower, size)
     last = _bound(lowering, part.upper, size)
@@ -160,6 +165,43 @@ def _slice(
         return TypedQuery(_text_slice(base.query, low, high), base.type, fails)
     query = _list_slice(base.query, element_of(base.type) or NEVER, low, high)
     return TypedQuery(query, base.type, fails)
+
+
+def _refused_slice(lowering: Lowering, node: ast.Subscript, type_: Type) -> TypedQuery:
+    message = f"this slice of {describe(type_)} has no exact JSONata form"
+    return lowering.unit.refused(node, "HF002", message, "slice inside a @pure function")
+
+
+def _by_step(
+    lowering: Lowering, node: ast.Subscript, base: TypedQuery, part: ast.Slice
+) -> TypedQuery:
+    """Lower `xs[::2]` and `xs[1:9:2]`, and of the slices that go back `xs[::-1]` and `xs[::-2]`."""
+    step = 0 if part.step is None else _constant_int(lowering.lower(part.step).query)
+    is_whole = part.lower is None and part.upper is None
+    is_known = is_text(base.type) or isinstance(base.type, ListOf)
+    if not step or not is_known or (step < 0 and not is_whole):
+        return _refused_slice(lowering, node, base.type)
+    bounds = ast.copy_location(ast.Slice(part.lower, part.upper), part)
+    found = base if is_whole else _slice(lowering, node, base, bounds)
+    items = found.query
+    if is_text(base.type):
+        items = FunctionCall("split", (items, Constant("")))
+    if step < 0:
+        items = FunctionCall("reverse", (items,))
+    if abs(step) > 1:
+        element = STR if is_text(base.type) else element_of(base.type) or NEVER
+        turns = FunctionCall("floor", (Binary("/", _PLACE, Constant(abs(step))),))
+        is_kept = Binary("=", _PLACE, Binary("*", turns, Constant(abs(step))))
+        items = _where(items, element, is_kept)
+    query = FunctionCall("join", (items,)) if is_text(base.type) else items
+    type_ = STR if is_text(base.type) else base.type
+    return TypedQuery(query, type_, found.fails)
+
+
+def _constant_int(query: QueryTree) -> int:
+    """Return the value of a constant int, and 0 for anything else."""
+    value = query.value if isinstance(query, Constant) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _bound(lowering: Lowering, node: ast.expr | None, size: QueryTree) -> TypedQuery | None:

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, Unit, fails_of
+from holdfast.compiler.expressions.enum_values import text_of_member
 from holdfast.compiler.expressions.format_specs import aligned, format_query
 from holdfast.compiler.expressions.library_texts import format_step, repr_step, text_step
 from holdfast.compiler.expressions.moments import iso_text
@@ -34,6 +35,7 @@ from holdfast.compiler.types.types import (
     SECRET,
     STR,
     UUID,
+    EnumOf,
     ErrorOf,
     TextOf,
     Type,
@@ -86,6 +88,8 @@ def _text(query: QueryTree, type_: Type) -> QueryTree | None:
     if is_text(type_) or is_text_enum(type_):
         return query
     match type_:
+        case EnumOf(cls):
+            return text_of_member(query, cls)
         case ErrorOf(coded=coded):
             return message_of(query, coded)
         case _ if type_ in _WRITTEN_AS_TEXT:

@@ -5,6 +5,8 @@ time, and computes as Python would.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from holdfast.compiler.context import TypedQuery
@@ -12,6 +14,7 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
+    Flat,
     FunctionCall,
     QueryTree,
     failure,
@@ -20,8 +23,11 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.types.types import (
     BOOL,
     FLOAT,
+    INT,
     STR,
     UNKNOWN,
+    DictOf,
+    ListOf,
     Type,
     is_numeric,
     is_text,
@@ -55,6 +61,46 @@ def beside(operator: ast.cmpop, value: TypedQuery, other: Type) -> TypedQuery:
         query = hold(value.query, _text, _HELD)
         return TypedQuery(query, STR, value.fails | {"TypeError"})
     return value
+
+
+def as_kind(value: TypedQuery, kind: str, error: str) -> TypedQuery:
+    """Return a value of unknown type as one of the kind of JSON, or Python's error."""
+    wrong = failure(f"{error}: the value is no {kind}")
+    query = hold(value.query, lambda held: Conditional(_is(held, kind), held, wrong), _HELD)
+    return TypedQuery(query, _TYPES[kind], value.fails | {error})
+
+
+_TYPES: Final[Mapping[str, Type]] = MappingProxyType(
+    {"string": STR, "object": DictOf(UNKNOWN), "array": ListOf(UNKNOWN)}
+)
+
+
+def size_of_any(value: TypedQuery) -> TypedQuery:
+    """Return `len(value)`."""
+
+    def build(held: QueryTree) -> QueryTree:
+        size = FunctionCall("count", (held,))
+        keys = FunctionCall("count", (FunctionCall("keys", (held,)),))
+        return _by_kind(held, size, keys, FunctionCall("length", (held,)))
+
+    return TypedQuery(hold(value.query, build, _HELD), INT, value.fails | {"TypeError"})
+
+
+def items_of_any(value: TypedQuery) -> TypedQuery:
+    """Return what an iteration over the value gives: items, keys or characters."""
+
+    def build(held: QueryTree) -> QueryTree:
+        keys = Flat(FunctionCall("keys", (held,)))
+        return _by_kind(held, held, keys, FunctionCall("split", (held, Constant(""))))
+
+    query = hold(value.query, build, _HELD)
+    return TypedQuery(query, ListOf(UNKNOWN), value.fails | {"TypeError"})
+
+
+def _by_kind(held: QueryTree, array: QueryTree, dict_: QueryTree, text: QueryTree) -> QueryTree:
+    wrong = failure("TypeError: the value is no list, dict or text")
+    others = Conditional(_is(held, "object"), dict_, Conditional(_is(held, "string"), text, wrong))
+    return Conditional(_is(held, "array"), array, others)
 
 
 _WRONG: Final = failure("TypeError: the values have no order")

@@ -1,10 +1,14 @@
 """The order of a graph's steps: which steps run one after the other, and which run in parallel.
 
-The problem ----------- A step may begin when all steps that it depends on have ended, and must not
+The problem
+-----------
+A step may begin when all steps that it depends on have ended, and must not
 wait for any other. ASL has sequences of states and Parallel states. Not every graph consists of
 these two alone.
 
-Plans ----- A step is a number, and `graph[n]` holds the steps that step n depends on.
+Plans
+-----
+A step is a number, and `graph[n]` holds the steps that step n depends on.
 
     SingleStep   one step
     Chain        each part begins when the part before it has ended
@@ -22,7 +26,9 @@ The smallest graph that is not is an "N": 2 waits for 0, and 3 waits for 0 and 1
        └─┐                -> Core(branches 0, 1, 2, 3; after (), (), (0), (0, 1))
     1 ───┴─► 3
 
-The method ---------- 1. `_parts` removes each edge that other edges imply.
+The method
+----------
+1. `_parts` removes each edge that other edges imply.
 
 2. `_contracted` joins steps of a sequence into one part, and parts with the same edges into a fork.
 It repeats this until nothing changes. A part has the number of its first step. That is enough,
@@ -34,7 +40,9 @@ ancestor of everything after becomes a chain. A rest that cannot be divided beco
 JSON readers limit the depth of a document. Forks in forks are therefore limited to 12 levels
 (`_NESTING_MAX`), and `_split` may add at most as many. Deeper parts become a core, which is flat.
 
-Without cores ------------- A core is an extension of ASL (`After`), which AWS Step Functions does
+Without cores
+-------------
+A core is an extension of ASL (`After`), which AWS Step Functions does
 not have. `by_levels` replaces it by a chain of forks. Then a step may wait for steps on which it
 does not depend, and each such `FalseWait` is reported. In the "N" above, 2 would wait for 1:
 

@@ -38,7 +38,7 @@ _HARMLESS_METHODS: Final = frozenset(
         "strip",
     ]
 )
-_KEEPING_FUNCTIONS: Final = frozenset({"max", "min"})
+_KEEPING_FUNCTIONS: Final = frozenset({"max", "min", "next"})
 _FRESH_METHODS: Final = frozenset(
     {"copy", "deepcopy", "items", "keys", "model_copy", "split", "splitlines", "values"}
     | {"difference", "intersection", "union"}

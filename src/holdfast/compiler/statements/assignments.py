@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from holdfast.compiler.context import Held, TypedQuery, Unit, item_path
 from holdfast.compiler.expressions import operators
@@ -128,7 +128,8 @@ def _change_field(statements: Statements, node: ast.AugAssign, target: ast.Attri
         _change_part(statements, node, target, lambda part: part)
         return
     whole = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
-    lower_field_assignment(statements, node, target, whole)
+    # A step may compute the sum, so each pass must use the same expression.
+    lower_field_assignment(statements, node, target, statements.unit.rewritten(target, whole))
 
 
 def _is_container(statements: Statements, item: ast.Subscript) -> bool:
@@ -153,7 +154,8 @@ def _change_part(
     target_of: Callable[[ast.Name], ast.Name | ast.Subscript],
 ) -> None:
     def change(part: ast.Name) -> None:
-        changed = ast.AugAssign(target_of(part), node.op, node.value)
+        target = statements.unit.rewritten(node.target, target_of(part))
+        changed = ast.AugAssign(cast("ast.Name | ast.Subscript", target), node.op, node.value)
         lower_augmented_assignment(statements, ast.copy_location(changed, node))
 
     change_part(statements, node, path, change)

@@ -38,6 +38,7 @@ from holdfast.compiler.statements.ownership import (
 )
 from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.types import (
+    DECIMAL,
     INT,
     DictOf,
     ListOf,
@@ -126,6 +127,11 @@ def lower_item_change(
     read = ast.Subscript(target.value, target.slice, ast.Load())
     old = place.lower(ast.copy_location(read, target))
     key = place.lower(target.slice)
+    if old.type == DECIMAL:
+        whole = ast.BinOp(ast.copy_location(read, target), node.op, node.value)
+        total = statements.unit.rewritten(target, ast.copy_location(whole, node))
+        lower_item_assignment(statements, node, target, name, total)
+        return
     if has_durable(statements, node.value) and not is_refused(old.type, key.type):
         old, key = (
             _read_first(statements, node, old, "old"),
@@ -133,7 +139,8 @@ def lower_item_change(
         )
         value = statements.value(node.value)
     else:
-        value = place.lower(node.value)
+        # Not in `place`: a pass that finds a step of the library in the value runs it before.
+        value = statements.expressions.lower(node.value)
     current = changeable(statements, target, name)
     if current is None or is_refused(key.type, old.type, value.type):
         return
@@ -203,6 +210,9 @@ def _assign_item(
 
 def _item_help(name: str, type_: Type, key: str) -> str:
     match type_:
+        case DictOf() if name.startswith("= "):
+            # The dict of a comprehension with steps has no name of the author.
+            return f"{{str({key}): …}}"
         case DictOf():
             return f"{name}[str({key})] = …"
         case ListOf():

@@ -61,6 +61,9 @@ def made_cause(
     """Return the cause of an error that the workflow makes; None when it was refused."""
     for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
         statements.prepare(argument)
+        statements.share(argument, is_kept=True)
+    # A handler reads the fields, so it begins with what the error keeps from here on.
+    statements.flow.note()
     maker = _maker(statements, call, cls)
     parts = None if maker is None else _parts(maker)
     if maker is None or parts is None:

@@ -11,14 +11,14 @@ from holdfast.asl import error_names
 from holdfast.compiler.checks import failures_of
 from holdfast.compiler.context import Held, TypedQuery, join_environments
 from holdfast.compiler.expressions.query import Constant, FunctionCall, ObjectOf, Variable
-from holdfast.compiler.ir import ErrorHandler, Failures, If, Raise, Reraise, Try
+from holdfast.compiler.ir import Assign, ErrorHandler, Failures, If, Raise, Reraise, Try
 from holdfast.compiler.statements.error_makers import has_maker, made_cause
 from holdfast.compiler.statements.finals import lower_finally
 from holdfast.compiler.statements.flow import HandlerPoint, Meeting
 from holdfast.compiler.steps.helpers import find_tools
 from holdfast.compiler.types.error_fields import coded_names, common_fields, defaults_of
 from holdfast.compiler.types.failures import has_plain_text, names_of
-from holdfast.compiler.types.types import STR, ErrorOf, is_refused, is_text
+from holdfast.compiler.types.types import STR, ErrorOf, describe, is_refused, is_text, members_of
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -151,9 +151,9 @@ def _test_of(statements: Statements, node: ast.Try) -> str:
 def lower_raise(statements: Statements, node: ast.Raise) -> None:
     _refuse_odd_cause(statements, node)
     error = node.exc
-    entry = _local(statements, error)
-    if error is None or (isinstance(entry, Held) and isinstance(entry.type, ErrorOf)):
-        _reraise(statements, node, entry)
+    caught = None if error is None else _caught(statements, error)
+    if error is None or caught is not None:
+        _reraise(statements, node, caught)
     elif isinstance(error, ast.Call):
         _raise(statements, node, error.func, error)
     else:
@@ -179,10 +179,31 @@ def _refuse_odd_cause(statements: Statements, node: ast.Raise) -> None:
         statements.unit.refuse(node.cause, "HF030", "`from` takes the error that was caught", help_)
 
 
-def _reraise(statements: Statements, node: ast.Raise, entry: object) -> None:
+def _caught(statements: Statements, node: ast.expr) -> TypedQuery | None:
+    """Return the value of `node` when it is an error that was caught before, or may be one."""
+    if isinstance(node, ast.Call) or statements.expressions.is_outside(node):
+        return None
+    with statements.unit.trial():
+        type_ = statements.expressions.lower(node).type
+    is_error = any(isinstance(one, ErrorOf) for one in members_of(type_))
+    return statements.value(node) if is_error else None
+
+
+def _reraise(statements: Statements, node: ast.Raise, caught: TypedQuery | None) -> None:
     origin = statements.origin(node)
-    if isinstance(entry, Held) and isinstance(entry.value, Variable):
-        statements.emit(Reraise(origin, entry.value.name))
+    if caught is not None and node.exc is not None:
+        if not isinstance(caught.type, ErrorOf):
+            text = statements.unit.text(node.exc)
+            message = f"`{text}` may be no error here: it is {describe(caught.type)}"
+            help_ = f"`assert {text} is not None` on the line before"
+            statements.unit.refuse(node.exc, "HF043", message, help_)
+            return
+        if not isinstance(caught.query, Variable):
+            variable = statements.scope.name("error", (node, "raised"))
+            statements.emit(Assign(origin, ((variable, caught),)))
+            caught = TypedQuery(Variable(variable), caught.type)
+        assert isinstance(caught.query, Variable)
+        statements.emit(Reraise(origin, caught.query.name))
     elif statements.flow.handlers:
         statements.emit(Reraise(origin, statements.flow.handlers[-1].require_variable()))
     else:

@@ -36,11 +36,12 @@ from holdfast.compiler.expressions.query import (
     Variable,
 )
 from holdfast.compiler.expressions.rewrites import plain_form
+from holdfast.compiler.expressions.unknowns import as_kind
 from holdfast.compiler.expressions.zips import is_uneven, strict_zip, uneven_failure, without_check
 from holdfast.compiler.ir import Assign, Loop, SourcePlace, StatementBlock
 from holdfast.compiler.statements.aliases import walked_names
 from holdfast.compiler.statements.flow import LoopPoint
-from holdfast.compiler.types.types import BOOL, INT, DictOf, is_refused
+from holdfast.compiler.types.types import BOOL, INT, UNKNOWN, DictOf, is_refused
 from holdfast.errors import HoldfastBug
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ def _walk(
     match node.iter:
         case ast.Call(func=ast.Attribute(value=base, attr="items")):
             mapping = statements.expressions.lower(base)
+            if mapping.type == UNKNOWN:
+                mapping = as_kind(mapping, "object", "AttributeError")
             if isinstance(mapping.type, DictOf):
                 # Store the dict in a variable, because the body may assign another value to its
                 # name while the loop still reads it.

@@ -1,6 +1,6 @@
 """How many levels of a value a name owns, so that they may be changed in place.
 
-The problem ----------- Python shows a change through every name of the changed object. A state
+Python shows a change through every name of the changed object. A state
 machine has values, not references. So a part of a value may be changed only while no other name
 refers to that part:
 
@@ -154,6 +154,13 @@ def chains_in(node: ast.AST, is_durable: IsDurable, *, is_inner: bool = False) -
             inner = [(part, False) for part in ast.iter_child_nodes(node)]
     for part, is_part_inner in inner:
         yield from chains_in(part, is_durable, is_inner=is_part_inner)
+
+
+def gives_parts(function: ast.FunctionDef | ast.Lambda, is_durable: IsDurable) -> bool:
+    """Return True when a function may return its argument, or a part of it."""
+    own = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    return any(chain.name in own for part in body for chain in chains_in(part, is_durable))
 
 
 def shared_levels(environment: Environment, chain: Chain) -> int:

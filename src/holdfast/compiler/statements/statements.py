@@ -1,10 +1,14 @@
 """Statements: `ast` -> IR, in one walk along the flow that also finds code that cannot run.
 
-The problem ----------- The type of a name depends on the statements before it. So statements are
+The problem
+-----------
+The type of a name depends on the statements before it. So statements are
 lowered in the order in which Python runs them, and each one begins with the environment that the
 one before it has left.
 
-The walk -------- `Statements` lowers the body of one function: the workflow, or a branch. It has
+The walk
+--------
+`Statements` lowers the body of one function: the workflow, or a branch. It has
 three parts:
 
     flow.environment   the names and types at the current point (`context.py`)
@@ -51,6 +55,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from types import EllipsisType
 from typing import Any, Final
 
@@ -85,6 +90,7 @@ from holdfast.compiler.ir import (
     If,
     Note,
     Publish,
+    RunEach,
     Sleep,
     SleepUntil,
     SourcePlace,
@@ -106,7 +112,7 @@ from holdfast.compiler.statements.conditionals import as_if, choose
 from holdfast.compiler.statements.deletes import lower_delete
 from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, lower_try
 from holdfast.compiler.statements.flow import Flow
-from holdfast.compiler.statements.functions import Outer, lower_branch
+from holdfast.compiler.statements.functions import Outer, environment_of, lower_branch
 from holdfast.compiler.statements.inlining import inline
 from holdfast.compiler.statements.inner_lists import as_assignment
 from holdfast.compiler.statements.loops import lower_for, lower_while
@@ -116,6 +122,8 @@ from holdfast.compiler.statements.mutators import lower_mutator
 from holdfast.compiler.statements.ownership import (
     captured_levels,
     chains_in,
+    gives_parts,
+    has_parts_that_may_change,
     is_part,
     may_change,
     owned_levels,
@@ -162,7 +170,9 @@ class Statements:
         #: the body of a helper.
         self.result: Result | None = None
         self.hoisted: dict[ast.AST, TypedQuery] = {}
-        self._expressions = Expressions(unit, scope, flow.environment or _EMPTY, self.hoisted)
+        self._expressions = Expressions(
+            unit, scope, flow.environment or _EMPTY, self.hoisted, around=self.around
+        )
         self._pending: list[Statement] = []
 
     # Expressions of the statement that is being lowered.
@@ -171,8 +181,12 @@ class Statements:
     def expressions(self) -> Expressions:
         environment, known = self.flow.environment or _EMPTY, self._expressions
         if known.environment is not environment or known.hoisted is not self.hoisted:
-            self._expressions = Expressions(self.unit, self.scope, environment, self.hoisted)
+            self._expressions = replace(known, environment=environment, hoisted=self.hoisted)
         return self._expressions
+
+    def around(self, function: LocalFunction) -> Environment:
+        """Return what is known at this point in the function that defines a local function."""
+        return environment_of(self, function, self.flow.environment or _EMPTY)
 
     @property
     def steps(self) -> Steps:
@@ -336,6 +350,8 @@ class Statements:
         if found is None:
             return None
         action, type_ = found
+        if isinstance(action, RunEach):
+            self._share_items(node, type_)
         if isinstance(action, Again) and not (targets is None and self.may_go_on_as_new):
             message = "a workflow goes on as new with `return again(…)`, outside of `try`,"
             message += " `compensating`, branches and helpers"
@@ -343,6 +359,20 @@ class Statements:
             return None
         self._pending.append(StepStatement(self.origin(whole), action, targets))
         return type_
+
+    def _share_items(self, node: ast.Call, type_: Type) -> None:
+        """Record that `each(lines, lambda line: line)` gives the items of its list a second
+        name.
+        """
+        items, given = node.args[:2]
+        function: ast.AST = self.unit.made.get(given, given)
+        entry = self.entry(given.id) if isinstance(given, ast.Name) else None
+        if isinstance(entry, LocalFunction):
+            function = entry.node
+        if not isinstance(function, ast.Lambda | ast.FunctionDef):
+            return
+        if has_parts_that_may_change(type_) and gives_parts(function, self.is_durable):
+            self.share(items, is_kept=False, is_inner=True)
 
     @property
     def may_go_on_as_new(self) -> bool:

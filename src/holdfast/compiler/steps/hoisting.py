@@ -1,7 +1,9 @@
 """Durable calls inside expressions, moved before the statement in Python's order of evaluation.
 This move is called hoisting.
 
-The problem ----------- A durable call takes time and is a state of its own. A JSONata expression
+The problem
+-----------
+A durable call takes time and is a state of its own. A JSONata expression
 cannot wait for it. So the call becomes a step before the statement, and a variable replaces it in
 the expression:
 
@@ -12,7 +14,9 @@ the expression:
 
 The move must not change the behaviour of the program. Three things could change.
 
-Whether the call runs --------------------- Python may skip a part of an expression, or evaluate it
+Whether the call runs
+---------------------
+Python may skip a part of an expression, or evaluate it
 several times. `evaluated` lists only the operands that Python certainly evaluates once, and only
 these are searched:
 
@@ -26,7 +30,9 @@ A comprehension with a durable call becomes a loop before the statement (`statem
 `a and b`, `a or b` and `b if a else c` with a durable call in `b` or `c` are choices: the whole
 expression becomes an `if` before the statement, and a variable replaces it (`Hoister.choose`).
 
-The order of the calls ---------------------- Operands are hoisted from left to right, inner calls
+The order of the calls
+----------------------
+Operands are hoisted from left to right, inner calls
 first:
 
     add(first_step(x), second_step(inner_step(y)))

@@ -7,6 +7,7 @@ it runs. The engine never runs a workflow's code again, so the line is not repea
 from __future__ import annotations
 
 import ast
+import re
 from types import ModuleType
 from typing import Final
 
@@ -21,6 +22,9 @@ from holdfast.compiler.types.models import secret_in
 from holdfast.compiler.types.types import NONE, is_refused, is_text
 
 _LOGGERS: Final = frozenset({"logging.Logger", "aws_lambda_powertools.logging.logger.Logger"})
+#: The forms of `%` formatting. A line of a workflow takes `%s` and `%d` alone.
+_ANY_FORM: Final = re.compile(r"%[-+ #0-9.]*[a-zA-Z]")
+_OTHER_FORM: Final = re.compile(r"%(?![sd])[-+ #0-9.]*[a-zA-Z]")
 _HELP: Final = 'log.info("order %s has %s lines", order.id, len(order.lines))'
 
 
@@ -64,6 +68,13 @@ def _text(expressions: Expressions, node: ast.Call) -> TypedQuery:
         message = "the text before the values must be written out"
         raise refuse(expressions, first, "HF047", message, _HELP)
     parts = first.value.replace("%d", "%s").split("%s")
+    other = _OTHER_FORM.search(first.value.replace("%%", ""))
+    if other is not None and len(_ANY_FORM.findall(first.value.replace("%%", ""))) == len(others):
+        message = f"the text writes a value with `{other[0]}`, and a log line knows `%s` and `%d`"
+        named = expressions.unit.text(others[_position(first.value, other[0])])
+        format_ = "!r" if other[0] == "%r" else f":{other[0][1:]}"
+        help_ = f'`%s` in place of `{other[0]}`, and f"{{{named}{format_}}}" as its value'
+        raise refuse(expressions, node, "HF047", message, help_)
     if len(parts) != len(others) + 1 or any("%" in part.replace("%%", "") for part in parts):
         message = f"the text has {len(parts) - 1} `%s` or `%d` for {len(others)} values"
         raise refuse(expressions, node, "HF047", message, _HELP)
@@ -74,6 +85,11 @@ def _text(expressions: Expressions, node: ast.Call) -> TypedQuery:
         if part:
             query = Binary("&", query, Constant(part.replace("%%", "%")))
     return TypedQuery(query, NONE, fails_of(*values))
+
+
+def _position(text: str, form: str) -> int:
+    """Return which value of the line is written in this form."""
+    return _ANY_FORM.findall(text.replace("%%", "")).index(form)
 
 
 def _written(expressions: Expressions, node: ast.expr, value: TypedQuery) -> TypedQuery:

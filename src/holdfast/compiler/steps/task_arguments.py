@@ -68,6 +68,8 @@ def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
         return "take it as a parameter, `token: SecretStr`, or from a task that returns it"
     if converted := conversion(text, found, wanted):
         return converted
+    if "." in task:
+        return f"str({text})" if is_text(wanted) else f"value: {describe(wanted)} = …, before it"
     if found == NONE:
         found = join(wanted, NONE)
     return f"def {task}({name}: {describe(found)})"

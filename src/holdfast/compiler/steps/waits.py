@@ -259,7 +259,11 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
         "or a list[…], a dict[str, …] or a union of them"
     )
     help_ = "class BankConfirmation(BaseModel): … at the top of the module"
-    if not isinstance(node, ast.Name):
+    bare = expressions.unit.outside(node)
+    if bare is dict or bare is list:
+        whole = "dict[str, Any]" if bare is dict else "list[Any]"
+        help_ = f"{whole}, with `from typing import Any`; or a model with its fields"
+    elif not isinstance(node, ast.Name):
         # The annotation is not the name of a type. Suggest a model, because a field of a model may
         # have any annotation.
         text = expressions.unit.text(node)

@@ -146,7 +146,13 @@ class SqliteStore:
 
     def delete(self, effect: Delete) -> None:
         statement = f"DELETE FROM {effect.table} WHERE pk = ? AND sk = ?"
-        self._database.write(lambda writer: writer.execute(statement, (effect.pk, effect.sk)))
+
+        def delete(writer: sqlite3.Connection) -> None:
+            there = _found(writer, effect.table, effect.pk, effect.sk) if effect.where else None
+            if _fits(there or {}, effect.where):
+                writer.execute(statement, (effect.pk, effect.sk))
+
+        self._database.write(delete)
 
     def unlist(self, effect: Unlist) -> None:
         def unlist(writer: sqlite3.Connection) -> None:

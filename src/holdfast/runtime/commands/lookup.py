@@ -54,8 +54,8 @@ _EXECUTION_ARN: Final = re.compile(r"arn:[^:]+:states:[^:]*:[^:]*:execution:([^:
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """The data of the stack that every command uses. `workflows` are the workflows that can be
-    started, by name. `spread`: over how many partitions the stack spreads rows.
-    started, by name. `ended_logs`: those of the worker in the same process, if there is one.
+    started, by name. `spread`: over how many partitions the stack spreads rows. `ended_logs`: those
+    of the worker in the same process, if there is one.
     """
 
     programs: Programs

@@ -54,7 +54,7 @@ from holdfast.runtime.effects import (
     Send,
 )
 from holdfast.runtime.maintenance import quarantine
-from holdfast.runtime.pending_starts import FIRST_MS
+from holdfast.runtime.pending_starts import FIRST_MS, ROW_FORMATS
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.format_control import require_writable
@@ -160,7 +160,7 @@ def _is_young(row: Item, now_ms: int) -> bool:
 
 
 def _age_ms(row: Item, now_ms: int) -> int:
-    require_format(row, "the row of a start")
+    require_format(row, "the row of a start", ROW_FORMATS)
     with reading("the row of a start"):
         # Use the time in the message for the start of a child. The id of a child contains the start
         # time of its topmost parent, which may be months old.

@@ -43,11 +43,13 @@ from typing import Any
 from holdfast import resources
 from holdfast.core.diagnosis import OverdueReason, diagnose
 from holdfast.core.facts import RedriveRequested
-from holdfast.core.state import Execution
+from holdfast.core.state import Awaiting, Execution
 from holdfast.core.waits import abandoned, may_have_news
 from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import (
     DEAD_LETTER_ROUNDS_MAX,
+    EVENT_WAITS_CHECKED_MAX,
+    NAME_EXTENSION_SECONDS,
     OVERDUE_SECONDS,
     SQS_DELAY_SECONDS_MAX,
     SWEEP_AHEAD_SECONDS,
@@ -60,6 +62,7 @@ from holdfast.limits import (
     WATCH_WITHOUT_LOG_SECONDS_MAX,
 )
 from holdfast.runtime import (
+    event_pointers,
     follow_ups,
     inbox,
     measuring,
@@ -273,7 +276,8 @@ def _visit(row: Item, logs: _Logs, now_ms: int) -> NoResult:
     yield from measuring.checked(log.state, now_ms)
     controls = yield from inbox.control_facts(log.tenant, log.state)
     is_old = log.is_aging(now_ms) or log.is_behind
-    if controls or is_old or is_asking or _needs_a_look(log.state, now_ms):
+    needs_worker = bool(controls) or is_old or is_asking or _needs_a_look(log.state, now_ms)
+    if needs_worker or (yield from _has_news(log, log.state, now_ms)):
         if controls or not (yield from _is_quarantined(log)):
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         elif is_old:
@@ -371,16 +375,32 @@ def _replace(row: Item, later: Item) -> NoResult:
     yield from follow_ups.drop_row(row)
 
 
-def _needs_a_look(state: Execution, now_ms: int) -> bool:
-    """Return True when a lease has ended, a wait is overdue, or the wake for an inbox message of a
-    wait may have been lost.
+def _has_news(log: Log, state: Execution, now_ms: int) -> Generator[Effect, Any, bool]:
+    """Return True when the wake for an inbox message of a wait may have been lost.
+
+    For a few waits of events this reads what a worker would read. A `recover` costs more: its
+    message and delivery, and the rows that it writes again. The timers of such waits need no
+    `recover` either, because the next check comes soon after each due time.
     """
-    if abandoned(state):
+    if state.paused is not None:
+        # During a pause, inbox messages wait for the resume, which reads all of them.
+        return False
+    waits = [one.waiting for one in state.frames.values() if may_have_news(one.waiting)]
+    events = [one for one in waits if isinstance(one, Awaiting) and one.kind == "event"]
+    # The recovery of an old execution extends the lifetime of its name.
+    is_old = now_ms - state.started_ms > NAME_EXTENSION_SECONDS * 1_000
+    if len(events) < len(waits) or len(events) > EVENT_WAITS_CHECKED_MAX or (events and is_old):
         return True
-    # During a pause, inbox messages wait for the resume, which reads all of them.
-    if state.paused is None and any(may_have_news(one.waiting) for one in state.frames.values()):
-        return True
-    return any(
+    for awaiting in events:
+        if not (yield from event_pointers.is_served(log.tenant, state, awaiting, now_ms)):
+            return True
+    # A worker that has removed the list entry may have crashed before it wrote the next one (R17).
+    return bool(events) and not (yield from follow_ups.has_entry(log))
+
+
+def _needs_a_look(state: Execution, now_ms: int) -> bool:
+    """Return True when a child must be stopped, a lease has ended, or a wait is overdue."""
+    return bool(abandoned(state)) or any(
         one.reason is OverdueReason.CLAIM_LAPSED or one.since_ms + OVERDUE_SECONDS * 1_000 < now_ms
         for one in diagnose(state, now_ms)
     )

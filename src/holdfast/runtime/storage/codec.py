@@ -50,12 +50,15 @@ from holdfast.runtime.storage.formats import (
     LIST_PREFIX_FORMAT,
     Formats,
     compress,
+    compress_well,
     inflate,
     require_format,
 )
 from holdfast.runtime.storage.value_book import REFERENCE, Place, ValueBook, reference
 from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
+#: The attribute with the compressed value of an item that is not a record.
+_PACKED_VALUE: Final = "vz"
 #: Only shorter texts of items are kept for the next snapshot.
 _ITEM_CHARACTERS_MAX: Final = 1_024
 
@@ -302,7 +305,7 @@ def _with_payload(
     size = item_bytes(plain)
     if size <= WRITE_UNIT_BYTES:
         return plain, size
-    compressed: Item = {**plain, "ev": compress(text, header.format)}
+    compressed: Item = {**plain, "ev": compress_well(text, header.format)}
     saves_a_unit = write_units(item_bytes(compressed)) < write_units(size)
     return _fitting(compressed if saves_a_unit else plain, header, blobs)
 
@@ -325,6 +328,27 @@ def _fitting(item: Item, header: Header, blobs: dict[str, bytes]) -> tuple[Item,
 
 def _blobs(header: Header, contents: Iterable[bytes]) -> dict[str, bytes]:
     return {keys.blob(header.tenant, header.run, _digest(data)): data for data in contents}
+
+
+def with_packed_value(item: Item, number: int) -> Item:
+    """Return the item with its value `v` compressed, if it then takes fewer write units. It then
+    has the format `number`.
+    """
+    if "v" not in item:
+        return item
+    packed: Item = {
+        **{name: value for name, value in item.items() if name != "v"},
+        FORMAT_FIELD: number,
+        _PACKED_VALUE: zlib.compress(str(item["v"]).encode(), 9),
+    }
+    saves_a_unit = write_units(item_bytes(packed)) < write_units(item_bytes(item))
+    return packed if saves_a_unit else item
+
+
+def with_plain_value(item: Item) -> Item:
+    """Return the item with the value `v` that `with_packed_value` has compressed, if it has."""
+    data = item.get(_PACKED_VALUE)
+    return {**item, "v": zlib.decompress(data).decode()} if isinstance(data, bytes) else item
 
 
 def _blob_names(blobs: Mapping[str, bytes]) -> dict[str, str]:

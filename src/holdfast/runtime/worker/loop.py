@@ -308,8 +308,9 @@ class Processing:
         kept = self.setting.warm_logs.take(self.log.partition)
         if kept is not None and not self.errand.is_recovering:
             is_loaded = yield from self.log.load_newer(kept)
-            if is_loaded:
-                self.has_twin = self.errand.has_twin(self.log)
+            # A delivery with a concurrent one recovers, and the records that this process has
+            # written itself have no details.
+            if is_loaded and not self.errand.has_twin(self.log):
                 return
         yield from self._load(messages.hint_of(self.errand.body))
 

@@ -1,0 +1,134 @@
+"""Expressions of a first draft: members of enums, slices with steps, values of unknown type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.compiler.compile import compile_module
+from holdfast.compiler.diagnostics import CompileErrors
+from tests.unit.dsl_expressions_test import HEADER
+from tests.unit.dsl_kit import assert_same, loaded
+
+MORE = """
+import dataclasses, itertools
+class Mode(str, Enum):
+    FAST = "f"
+    SLOW = "s"
+"""
+THINGS: list[Any] = ["a", 1, True, None, 2.5, {"k": 1, "b": [2]}, [1, "x"], [], {}, ""]
+PROGRAMS: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
+    "slices with steps": (
+        "xs: list[int], s: str",
+        """rows = [[1], [2, 3], []]
+return [xs[::-1], xs[::2], xs[1::2], xs[1:4:3], xs[::-2], rows[::-1], rows[::2],
+    s[::-1], s[::2], s[1::2]]""",
+        [{"xs": [1, 2, 3, 4, 5], "s": "añ😀b"}, {"xs": [1], "s": "a"}, {"xs": [], "s": ""}],
+    ),
+    "a sum of lists": (
+        "rows: list[list[int]]",
+        "return [sum(rows, []), sum(rows, [7]), sum([[r] for r in rows], start=[])]",
+        [{"rows": [[1, 2], [], [3]]}, {"rows": [[]]}, {"rows": []}],
+    ),
+    "members of enums": (
+        "c: Colour, v: Level, s: Status, m: Mode",
+        """names = []
+for one in Colour:
+    names.append(one.name)
+return [[one.value for one in Colour], list(Level), len(Status), names, v >= Level.HIGH, v < 3,
+    s < Status.PAID, max(Level), sorted(Level, reverse=True), m <= Mode.FAST]""",
+        [{"c": "r", "v": 1, "s": "open", "m": "f"}, {"c": "b", "v": 3, "s": "paid", "m": "s"}],
+    ),
+    "texts of members": (
+        "c: Colour, v: Level, m: Mode, p: Colour | None",
+        'return [str(c), f"{c} {v} {m} {p}", "%s" % m, str(v), "{}".format(c)]',
+        [{"c": "r", "v": 1, "m": "f", "p": None}, {"c": "b", "v": 3, "m": "s", "p": "b"}],
+    ),
+    "the member of a text": (
+        "s: str, n: int",
+        "return [Colour(s).name, Colour(Colour.RED), Level(n) < 3, Mode(s[0]) if n else 1]",
+        [{"s": "r", "n": 1}, {"s": "r", "n": 0}, {"s": "x", "n": 1}, {"s": "b", "n": 3}],
+    ),
+    "the member of a name": ("s: str", "return Colour[s]", [{"s": "RED"}, {"s": "r"}]),
+    "pairs and products": (
+        "xs: list[int], ss: list[str]",
+        """found = [y - x for x, y in itertools.pairwise(xs)]
+for x, s in itertools.product(xs, ss):
+    found.append(x)
+for x, y in itertools.pairwise(xs):
+    found.append(x * y)
+return [found, list(itertools.product(xs, ss, [True]))]""",
+        [{"xs": [1, 3, 7], "ss": ["a", "b"]}, {"xs": [1], "ss": ["a"]}, {"xs": [], "ss": []}],
+    ),
+    "the class of an Any": (
+        "x: Any",
+        """if isinstance(x, str):
+    return x.upper()
+if isinstance(x, bool):
+    return not x
+if isinstance(x, int):
+    return x + 1
+if isinstance(x, (int, float)):
+    return x * 2
+if isinstance(x, dict):
+    return [k + "!" for k in x]
+return [isinstance(x, list), x is None, isinstance(x, int)]""",
+        [{"x": thing} for thing in THINGS],
+    ),
+    "the size of an Any": ("x: Any", "return len(x)", [{"x": thing} for thing in THINGS]),
+    "the items of an Any": (
+        "x: Any",
+        """found = []
+for one in x:
+    found.append(one)
+return [found, [one for one in x]]""",
+        [{"x": thing} for thing in THINGS],
+    ),
+    "the fields of an Any": (
+        "x: Any",
+        """pairs = [key for key, value in x.items() if value]
+for key, value in x.items():
+    pairs.append(key)
+return {"a": pairs, "b": x.get("k"), "c": x.get("b", []), "d": x["k"], "e": list(x.keys()),
+    "f": x.get("z", {}).get("y", 0), "g": len(x.get("b"))}""",
+        [{"x": thing} for thing in THINGS],
+    ),
+    "an item of an Any": (
+        "x: Any",
+        "return x[-1]",
+        [{"x": thing} for thing in THINGS if thing != "a"],
+    ),
+    "a text in an Any": ("x: Any", "return x.upper()", [{"x": thing} for thing in THINGS]),
+}
+
+
+def source_of(parameters: str, body: str) -> str:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return f"{HEADER}{MORE}\n@workflow\ndef flow({parameters}) -> Any:\n{lines}\n"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_expression_of_a_first_draft_has_the_value_of_python(name: str, tmp_path: Path) -> None:
+    parameters, body, inputs = PROGRAMS[name]
+    with loaded(tmp_path, source_of(parameters, body)) as module:
+        for values in inputs:
+            assert_same(module.flow, values)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return sum([(y := echo(1)) & 1 for _ in range(2)])",
+        "y = yield echo(1)",
+        "y = (z := echo(1)) & 1",
+        'return f"{echo(1) & 2!r:>{echo(3)}}"',
+        "return (lambda q: q)(echo(1))",
+    ],
+)
+def test_a_refusal_around_a_step_is_a_refusal(line: str, tmp_path: Path) -> None:
+    source = source_of("n: int", line)
+    with loaded(tmp_path, source) as module, pytest.raises(CompileErrors) as refused:
+        compile_module(module)
+    assert all(one.code.startswith("HF0") for one in refused.value.diagnostics)
