@@ -64,10 +64,13 @@ def test_worlds_are_generated_for_a_workflow_that_reads_the_clock(flow: Any) -> 
 
 
 def test_a_workflow_that_reads_the_clock_calls_services() -> None:
-    asked: list[str] = []
-    get_item = aws.dynamodb.get_item
-    world = World({get_item: lambda TableName, Key: asked.append(TableName) or {}, http.get: {}})  # noqa: N803, ARG005
-    run = world.run(flows.calls_services)
+    asked: list[Any] = []
+
+    def get_item(**given: Any) -> dict[str, Any]:
+        asked.append(given["TableName"])
+        return {}
+
+    run = World({aws.dynamodb.get_item: get_item, http.get: {}}).run(flows.calls_services)
     assert (run.output, run.steps[:2]) == (1_767_225_600, ["aws.dynamodb.get_item", "http.get"])
     assert asked == ["t"]
 
