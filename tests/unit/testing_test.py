@@ -215,6 +215,13 @@ def test_branches_are_distinguished_by_their_paths() -> None:
     assert [call.path for call in run.calls_of(flows.charge)] == ["0", "1"]
 
 
+@pytest.mark.parametrize("buys", [flows.buy_side_by_side, flows.buy_sixty_at_once])
+def test_at_most_forty_items_run_at_the_same_time(buys: Any) -> None:
+    world = World({flows.charge: takes(seconds(2), PAID)})
+    run = world.run(buys, [f"o{number}" for number in range(41)])
+    assert [call.at for call in run.calls_of(flows.charge)] == [0] * 40 + [2]
+
+
 # -- messages --------------------------------------------------------------------------------------
 
 
