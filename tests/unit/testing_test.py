@@ -231,7 +231,7 @@ def test_a_task_without_a_script_is_refused_with_the_way_out() -> None:
 
 
 def test_an_outcome_of_a_workflow_is_refused_with_the_way_out() -> None:
-    with pytest.raises(ScriptError, match="buy.* runs in the test itself.*tasks and waits"):
+    with pytest.raises(ScriptError, match=r"buy.* runs in the test itself.*tasks and waits"):
         World({flows.buy: "p1"})
 
 
