@@ -230,6 +230,11 @@ def test_a_task_without_a_script_is_refused_with_the_way_out() -> None:
         World({flows.slow: "x"}).run(flows.buy, "o1", 5)
 
 
+def test_an_outcome_of_a_workflow_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ScriptError, match=r"buy.* runs in the test itself.*tasks and waits"):
+        World({flows.buy: "p1"})
+
+
 def test_a_value_of_another_type_is_refused() -> None:
     with pytest.raises(ScriptError, match="charge is scripted to return 7, which does not fit"):
         World({flows.charge: 7}).run(flows.buy, "o1", 5)
