@@ -333,6 +333,19 @@ def test_the_longest_wait_adds_timeouts_tries_and_delays() -> None:
     assert proofs_of({"a": wait_for("paid")}).worst.seconds is None
 
 
+@pytest.mark.parametrize(
+    ("resource", "help_"),
+    [
+        ("holdfast:task:charge", "@task(timeout=minutes(1))"),
+        ("arn:aws:states:::aws-sdk:sqs:sendMessage", ".options(timeout=minutes(1))(…)"),
+    ],
+)
+def test_the_help_for_a_missing_timeout_fits_the_task(resource: str, help_: str) -> None:
+    states = {"a": {"Type": "Task", "Resource": resource, "End": True}}
+    (found_,) = [one for one in proofs_of(states).findings if one.code == "HF099"]
+    assert (found_.help or "").startswith(help_)
+
+
 def test_a_wait_for_a_condition_is_bounded_by_its_block_and_not_by_the_timeout_of_a_call() -> None:
     polled = {
         "Type": "Task",

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from pydantic import BaseModel
 
-from holdfast import ask, receive, wait_for_event, workflow
+from holdfast import ask, aws, http, receive, wait_for_event, workflow
 from tests.unit.testing_clock_child import stamped
 
 
@@ -40,3 +40,10 @@ def asks() -> int:
 @workflow
 def calls_child(key: str) -> str:
     return stamped(key)
+
+
+@workflow
+def calls_services() -> float:
+    aws.dynamodb.get_item(TableName="t", Key={"k": {"S": "a"}})
+    http.get("https://example.com")
+    return time.time()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import seconds
+from holdfast import aws, http, seconds
 from holdfast.testing import ScriptError, World, check_workflow, takes
 from tests.unit import testing_clock_flows as flows
 from tests.unit.testing_clock_child import suffix_of
@@ -61,3 +61,19 @@ def test_a_wait_that_nothing_ends_is_a_mistake_of_the_script() -> None:
 @pytest.mark.parametrize("flow", [flows.hears, flows.replies, flows.asks, flows.calls_child])
 def test_worlds_are_generated_for_a_workflow_that_reads_the_clock(flow: Any) -> None:
     assert check_workflow(flow, examples=5, seed=3).total() >= 5
+
+
+def test_a_workflow_that_reads_the_clock_calls_services() -> None:
+    asked: list[Any] = []
+
+    def get_item(**given: Any) -> dict[str, Any]:
+        asked.append(given["TableName"])
+        return {}
+
+    run = World({aws.dynamodb.get_item: get_item, http.get: {}}).run(flows.calls_services)
+    assert (run.output, run.steps[:2]) == (1_767_225_600, ["aws.dynamodb.get_item", "http.get"])
+    assert asked == ["t"]
+
+
+def test_a_workflow_that_reads_the_clock_and_calls_services_is_checked() -> None:
+    assert check_workflow(flows.calls_services, examples=5, seed=1).total() == 5

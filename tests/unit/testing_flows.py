@@ -95,6 +95,12 @@ def buy_side_by_side(orders: list[str]) -> list[str]:
 
 
 @workflow
+def buy_sixty_at_once(orders: list[str]) -> list[str]:
+    payments = each(orders, charge, concurrency=60)
+    return [payment.id for payment in payments]
+
+
+@workflow
 def confirm(key: str) -> str:
     try:
         settled = wait_for_event("bank.confirmed", bool, key=key, timeout=hours(3))

@@ -215,12 +215,24 @@ def test_branches_are_distinguished_by_their_paths() -> None:
     assert [call.path for call in run.calls_of(flows.charge)] == ["0", "1"]
 
 
+@pytest.mark.parametrize("buys", [flows.buy_side_by_side, flows.buy_sixty_at_once])
+def test_at_most_forty_items_run_at_the_same_time(buys: Any) -> None:
+    world = World({flows.charge: takes(seconds(2), PAID)})
+    run = world.run(buys, [f"o{number}" for number in range(41)])
+    assert [call.at for call in run.calls_of(flows.charge)] == [0] * 40 + [2]
+
+
 # -- messages --------------------------------------------------------------------------------------
 
 
 def test_a_task_without_a_script_is_refused_with_the_way_out() -> None:
     with pytest.raises(ScriptError, match=r"charge\(.*'o1'.*\) was called and is not scripted"):
         World({flows.slow: "x"}).run(flows.buy, "o1", 5)
+
+
+def test_an_outcome_of_a_workflow_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ScriptError, match=r"buy.* runs in the test itself.*tasks and waits"):
+        World({flows.buy: "p1"})
 
 
 def test_a_value_of_another_type_is_refused() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, overload
 
 from holdfast.api.harness import harness
+from holdfast.limits import MAX_CONCURRENCY_DEFAULT
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -253,7 +254,8 @@ def each(
     batch: int | None = None,
     at_least: int | None = None,
 ) -> list[Any]:
-    """Run `function` once per item, at most `concurrency` calls at the same time (0: no bound).
+    """Run `function` once per item, at most `concurrency` calls at the same time. At most 40 run at
+    the same time, also with a greater number and with 0.
 
     With `batch=n` each call gets a list of up to n items. With `tolerate=n` up to n calls may fail,
     and the result has None in their places. With `at_least=n` the first n successes are enough, as
@@ -267,6 +269,8 @@ def each(
     if batch is not None:
         given = [given[start : start + batch] for start in range(0, len(given), batch)]
     branches = [_calling(function, item) for item in given]
+    # The engine starts no more iterations at the same time.
+    concurrency = min(concurrency or MAX_CONCURRENCY_DEFAULT, MAX_CONCURRENCY_DEFAULT)
     if at_least is None:
         return _run(branches, concurrency=concurrency, tolerated=tolerate or 0)
     if tolerate is not None:

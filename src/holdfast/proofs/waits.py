@@ -170,5 +170,12 @@ def find_waits(
             first,
             level.location(first),
             f"{count} no timeout: {names}",
-            '@task(timeout=minutes(1)), or "TimeoutSeconds"',
+            _help_without_timeout(level.states[first]),
         )
+
+
+def _help_without_timeout(state: Mapping[str, Any]) -> str:
+    # A call of a service has no declaration: its timeout stands at the call.
+    if kind_of(state) == "service":
+        return '.options(timeout=minutes(1))(…), or "TimeoutSeconds"'
+    return '@task(timeout=minutes(1)), or "TimeoutSeconds"'

@@ -13,6 +13,7 @@ from holdfast.api.library_signatures import CLOCKS
 from holdfast.api.services import HTTP_TARGET
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, CONTAINER, REPLY, STOP, started_by
+from holdfast.compiler.graphs.services import service_named
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
 from holdfast.core.events import Event
@@ -313,6 +314,9 @@ class _Machine:
         is_child = attempt.target.startswith(CHILD_WORKFLOW)
         name = _name_of(attempt)
         task = self._timeline.script.tasks.get(name)
+        if task is None and attempt.kind == "service":
+            # No module declares the call of a service: the name alone says what it is.
+            task = service_named(name)
         arguments: Any = attempt.arguments
         # Add the defaults of omitted parameters. The call in Python has them, too, so both runs
         # then have the same arguments.

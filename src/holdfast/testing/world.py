@@ -243,6 +243,11 @@ def _name(key: Task[..., Any] | str) -> str:
         return key
     if isinstance(key, Task):
         return key.name
+    if isinstance(key, Workflow):
+        raise ScriptError(
+            f"{key!r} runs in the test itself, as a child: give the outcomes of the tasks "
+            "and waits that it has"
+        )
     raise ScriptError(
         f"{key!r} is no task: outcomes are given by task, or by the name of an event or the title "
         "of a question as text"

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from holdfast.compiler.context import Held, Lowering, TypedQuery, fails_of
 from holdfast.compiler.expressions.enum_values import members_in
+from holdfast.compiler.expressions.outside import CONSTANT_VALUES_MAX, from_outside
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
@@ -100,10 +101,24 @@ def walk(lowering: Lowering, node: ast.expr, item: QueryTree, position: QueryTre
                 mapping = as_kind(mapping, "object", "AttributeError")
             if isinstance(mapping.type, DictOf):
                 return _items(mapping, mapping.type.value, item)
-    members = members_in(lowering, node)
-    if members is not None:
-        return _plain(members, item)
+        case ast.Name() | ast.Attribute() if lowering.is_outside(node):
+            members = members_in(lowering, node) or _range_outside(lowering, node)
+            if members is not None:
+                return _plain(members, item)
     return _plain(_list(lowering, node, lowering.gone_through(node)), item)
+
+
+def _range_outside(lowering: Lowering, node: ast.expr) -> TypedQuery | None:
+    """Return the numbers of a range of the author's module; None for any other object."""
+    found = lowering.unit.outside(node)
+    match found:
+        case range(step=1):
+            query = RangeOf(Constant(found.start), Constant(found.stop - 1))
+            return TypedQuery(query, ListOf(INT))
+        case range():
+            return from_outside(lowering.unit, node, list(found[: CONSTANT_VALUES_MAX + 1]))
+        case _:
+            return None
 
 
 def _plain(items: TypedQuery, item: QueryTree) -> Walk:

@@ -53,7 +53,7 @@ def lower_dict_call(lowering: Expressions, node: ast.Call) -> TypedQuery:
 
 
 def _entries(lowering: Expressions, node: ast.Call, given: ast.expr) -> TypedQuery:
-    if isinstance(given, ast.Name | ast.Attribute | ast.Dict | ast.DictComp):
+    if isinstance(given, ast.Name | ast.Attribute | ast.Dict | ast.DictComp | ast.BoolOp):
         value = lowering.lower(given)
         if isinstance(value.type, DictOf):
             return value

@@ -76,9 +76,15 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
             "HF003",
             f"`{unit.text(node)}` is {kind}: "
             "only JSON constants can be used from outside the workflow",
-            "pass it as an argument, or use it inside a @task",
+            _way_out(unit.text(node), found),
         )
     return TypedQuery(literal(plain), of_constant(found))
+
+
+def _way_out(name: str, found: Any) -> str:
+    if isinstance(found, range):
+        return f"list({name})"
+    return "pass it as an argument, or use it inside a @task"
 
 
 def _is_fixed(moment: datetime) -> bool:
