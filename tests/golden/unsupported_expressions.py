@@ -10,6 +10,7 @@ from tests.golden.shop import Order
 def flow(order: Order, text: str) -> None:
     a = {line.sku for line in order.lines}
     c = [lambda x: x]
+    d = text.upper()()
     h = sorted(order.lines, key=len)
     i = order.lines[3:1:-1]
     k = set(order.lines)

@@ -146,8 +146,11 @@ def test_the_modules_of_the_functions_prepare_their_snapshots(
     prepared: list[str] = []
     monkeypatch.setattr(entry, "prepare_worker", lambda: prepared.append("worker"))
     monkeypatch.setattr(entry, "prepare_api", lambda: prepared.append("api"))
-    for name in ("worker", "api", "events", "sweeper"):
-        importlib.reload(importlib.import_module(f"functions.{name}.app"))
+    names = ("worker", "api", "events", "sweeper")
+    modules = [importlib.import_module(f"functions.{name}.app") for name in names]
+    prepared.clear()
+    for module in modules:
+        importlib.reload(module)
     assert prepared == ["worker", "api"]
 
 

@@ -94,7 +94,6 @@ def flow(name: str) -> int:
         ("start()", "HF086"),
         ("start(dispatch)", "HF008"),
         ("start(dispatch, 7)", "HF040"),
-        ('ids = [start(dispatch, "a") for _ in name]', "HF012"),
     ],
 )
 def test_a_wrong_call_is_refused(tmp_path: Path, line: str, code: str) -> None:

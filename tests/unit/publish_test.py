@@ -136,7 +136,6 @@ def flow(n: int) -> str:
         ('publish("", n)', "HF085"),
         ('publish("n")', "HF008"),
         ('publish("waits", [minutes(n)])', "HF052"),
-        ('ks = [publish("n", k) for k in [n]]', "HF012"),
     ],
 )
 def test_a_wrong_call_is_refused(tmp_path: Path, line: str, code: str) -> None:

@@ -72,7 +72,7 @@ def answered(
         forms_scheme=forms,
         log_fault=print,
         ports=SimpleNamespace(perform=lambda _clock: 0),
-        look=lambda _now_ms: None,
+        look_now=lambda: None,
     )
     method, _, path = route.partition(" ")
     authorizer = {"jwt": {"claims": claims}} if claims else {"iam": {"userArn": CALLER}}

@@ -381,6 +381,15 @@ class Host:
         """
         self._take(self.control.look(now_ms))
 
+    def look_now(self) -> None:
+        """Look before a request, as `look` does. A clock that fails must not fail the request."""
+        try:
+            now_ms = self.ports.perform(Clock())
+        except HoldfastError as error:
+            self.log_fault("~ctl was not read", error)
+            return
+        self.look(now_ms)
+
     def _set_spread(self) -> None:
         self._take(self.control.grow(self.spread))
 

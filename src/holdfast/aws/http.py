@@ -23,7 +23,6 @@ from holdfast.aws.identity import tenant_of
 from holdfast.aws.routes import ROUTES, Asked, require_known
 from holdfast.errors import HoldfastError, RequestError, ServiceFault
 from holdfast.resources import FORMS_PATH
-from holdfast.runtime.effects import Clock
 
 #: The characters that a name in a path may have: no slash, no question mark and no line feed.
 _NAME: Final = re.compile(r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+")
@@ -47,7 +46,7 @@ def api_handler(
             if is_for_states:
                 return protocol.refusal(400, "AccessDeniedException", error.message)
             return _refusal(error)
-        host.look(host.ports.perform(Clock()))
+        host.look_now()
         return states(request, context, tenant) if is_for_states else _answer(host, request, region)
 
     return handle

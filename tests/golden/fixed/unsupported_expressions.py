@@ -24,6 +24,7 @@ def flow(order: Order, text: str) -> None:
     a = sorted(set([line.sku for line in order.lines]))
     e = 5
     d = e
+    f = text.upper()
     h = sorted(order.lines, key=lambda line: line.sku)
     i = value_of(order.lines)
     k = len(set([line.sku for line in order.lines]))

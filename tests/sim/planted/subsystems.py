@@ -118,7 +118,11 @@ def leave_questions_to_the_sweeper(patch: Patch) -> None:
 
 
 def offer_no_activity(patch: Patch) -> None:
-    patch.setattr(follow_ups, "_offer_activity", _nothing)
+    def offer(*_arguments: Any) -> Generator[Any, Any, list[Any]]:
+        yield from ()
+        return []
+
+    patch.setattr(follow_ups, "_offer_activity", offer)
 
 
 def refuse_heartbeats(patch: Patch) -> None:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from itertools import product
 from types import MappingProxyType
 from typing import Final
 
@@ -310,7 +311,9 @@ def divided(a: TypedQuery, b: TypedQuery) -> _Combined:
 
 
 def _number(left: Type, right: Type) -> Type:
-    return FLOAT if FLOAT in (*members_of(left), *members_of(right)) else INT
+    """Return the type of the result. One of `int | float` may be an int, if the other may be."""
+    pairs = product(members_of(left), members_of(right))
+    return join_all([FLOAT if FLOAT in pair else INT for pair in pairs])
 
 
 def _floor(a: QueryTree, b: QueryTree) -> QueryTree:
