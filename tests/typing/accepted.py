@@ -29,6 +29,7 @@ from holdfast import (
     dag,
     days,
     each,
+    execution_id,
     first,
     from_input,
     from_step,
@@ -270,6 +271,7 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     note(stage=o)
     send("paid", {"order": o}, key=o)
     stop(o)
+    reveal_type(execution_id())  # -> str
     with receive("total", Payment, key=o, timeout=days(1)) as request:
         reveal_type(request.data)  # -> Payment
         request.reply(request.id)

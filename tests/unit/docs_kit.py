@@ -33,9 +33,9 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, SecretStr
 
 from holdfast import (
-    Retry, TaskError, WaitTimeout, ask, aws, choice, compensating, days, each, first, hours, http,
-    minutes, parallel, publish, pure, role, seconds, send, shielded, sleep, sleep_until, start,
-    task, timeout, wait_for_condition, wait_for_event, workflow,
+    Retry, TaskError, WaitTimeout, ask, aws, choice, compensating, days, each, execution_id, first,
+    hours, http, minutes, parallel, publish, pure, role, seconds, send, shielded, sleep,
+    sleep_until, start, task, timeout, wait_for_condition, wait_for_event, workflow,
 )
 
 VAT_PERCENT = 20

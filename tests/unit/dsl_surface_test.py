@@ -19,6 +19,7 @@ from holdfast import (
     compensating,
     days,
     each,
+    execution_id,
     hours,
     minutes,
     parallel,
@@ -207,6 +208,12 @@ def test_a_question_outside_an_engine_has_no_answer(wait: Any) -> None:
     with pytest.raises(WorkflowError) as refused:
         wait()
     assert refused.value.code == "HF080"
+
+
+def test_outside_an_engine_no_execution_has_an_id() -> None:
+    with pytest.raises(WorkflowError, match=r"execution_id\(\) was called outside an engine") as no:
+        execution_id()
+    assert no.value.code == "HF080"
 
 
 def test_outside_an_engine_sleep_takes_no_time() -> None:

@@ -81,6 +81,9 @@ class Harness(Protocol):
     def stop(self, execution: str, /) -> None:
         """Stop an execution that was started."""
 
+    def execution_id(self) -> str:
+        """Return the id of the execution that the calling line belongs to."""
+
     def publish(self, name: str, value: object, /) -> None:
         """Record a value that the workflow publishes."""
 

@@ -61,6 +61,7 @@ __all__ = [
     "compensating",
     "days",
     "each",
+    "execution_id",
     "first",
     "harness",
     "heartbeat",
@@ -285,6 +286,14 @@ def stop(execution: str, /) -> None:
     _require_harness("stop", execution).stop(execution)
 
 
+def execution_id() -> str:
+    """Return the id of the execution that runs this workflow, as `holdfast list` shows it.
+
+    In a branch it is the id of the whole execution, in a child workflow the child's own.
+    """
+    return _require_harness("execution_id").execution_id()
+
+
 def again(*args: Any, **kwargs: Any) -> NoReturn:
     """Continue as new: `return again(items)` begins the workflow again with these arguments.
 
@@ -317,12 +326,13 @@ def note(**attributes: object) -> None:
         stand_in.note(attributes)
 
 
-def _require_harness(function: str, name: str) -> Harness:
+def _require_harness(function: str, *names: str) -> Harness:
     stand_in = harness.get()
     if stand_in is None:
+        call = f"{function}({', '.join(map(repr, names))})"
         raise WorkflowError(
             "HF080",
-            f"{function}({name!r}) was called outside an engine: there is no answer",
+            f"{call} was called outside an engine: there is no answer",
             help="holdfast.testing: World({…}).run(workflow, …); or start it on an engine",
         )
     return stand_in

@@ -133,12 +133,13 @@ class _Machine:
         self.ended_ms = 0
         self._program = program_of(workflow)
         self._timeline = machines.timeline
+        self._id = self._timeline.new_execution_id(path)
         self._places: dict[tuple[int, int], WaitingPlace] = {}
         self._children: dict[int, _Machine] = {}
 
     def begin(self, given: Mapping[str, JsonValue]) -> None:
         now_ms = self._timeline.now_ms
-        started = Started("run", None, self.workflow.name, dict(given), now_ms)
+        started = Started(self._id, None, self.workflow.name, dict(given), now_ms)
         self._advance(None, [started], self._moment())
         self._settle()
 

@@ -84,7 +84,12 @@ class _Direct:
         path: tuple[int | str, ...],
         on_end: Callable[[_Execution], None],
     ) -> _Execution:
-        line = ControlLine(path, lambda: None, lambda _: self._ended(workflow, execution, on_end))
+        line = ControlLine(
+            path=path,
+            execution=self.timeline.new_execution_id(path),
+            body=lambda: None,
+            on_end=lambda _: self._ended(workflow, execution, on_end),
+        )
         execution = _Execution(line, None)
 
         def body() -> Any:
@@ -265,6 +270,9 @@ class _Direct:
     def stop(self, execution: str, /) -> None:
         line = current_line.get()
         self.lines.wait(line, WaitingPlace(line.path, None, "stop", execution))
+
+    def execution_id(self) -> str:
+        return current_line.get().execution
 
     def publish(self, name: str, value: object, /) -> None:
         self.timeline.publish(name, to_json(value), current_line.get().path)

@@ -57,6 +57,8 @@ class ControlLine:
     """One line of control. `body` returns its result; `on_end` is called at its end."""
 
     path: RunPath
+    #: The id of the execution that the line belongs to.
+    execution: str
     body: Callable[[], Any]
     on_end: Callable[[ControlLine], None]
     context: contextvars.Context | None = None

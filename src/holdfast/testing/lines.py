@@ -213,6 +213,7 @@ class ControlLines:
         group.started += 1
         lane = ControlLine(
             path=(*group.owner.path, number),
+            execution=group.owner.execution,
             body=group.branches[number],
             on_end=lambda line: self._lane_over(group, line, number),
         )

@@ -95,6 +95,7 @@ class Timeline:
         self._agenda: list[tuple[int, int, _Entry]] = []
         self._order = itertools.count()
         self._attempts: Counter[str] = Counter()
+        self._executions: Counter[RunPath] = Counter()
         self._waits: list[WaitingPlace] = []
         self._arrived: list[int] = []
         #: The events and answers that the test sends, and after them those that the workflow sends.
@@ -235,6 +236,18 @@ class Timeline:
                 has_sets=takes_sets(place.subject),
             )
         )
+
+    def new_execution_id(self, path: RunPath) -> str:
+        """Return the id of an execution that starts at the path: "run", or "run.pack.1" for the
+        first child `pack`.
+
+        The run in Python and the compiled run start children in the same order at one path, so
+        both runs give the same ids.
+        """
+        if not path:
+            return "run"
+        self._executions[path] += 1
+        return ".".join(map(str, ("run", *path, self._executions[path])))
 
     def publish(self, name: str, value: JsonValue, path: RunPath) -> None:
         """Record a published value. It is a call without an end."""

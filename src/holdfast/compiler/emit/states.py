@@ -18,6 +18,7 @@ from holdfast.compiler.emit.assembler import StateNames
 from holdfast.compiler.emit.containers import batch_request, fargate_request
 from holdfast.compiler.expressions.query import (
     NULL,
+    STATES,
     ArrayOf,
     Binary,
     Constant,
@@ -36,7 +37,6 @@ from holdfast.compiler.types.failures import ErrorClasses, names_of
 from holdfast.limits import CONTAINER_HEARTBEAT_SECONDS, POOL_HEARTBEAT_SECONDS, TAKEOVERS_MAX
 from holdfast.service_models import action_of
 
-STATES: Final = Variable("states")
 _BRANCHED: Final = re.compile(r"^(.*?\b(?:parallel|first|each))\(")
 
 

@@ -11,7 +11,6 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import Assembler
 from holdfast.compiler.emit.states import (
     NO_RETRY_OF_EXPRESSIONS,
-    STATES,
     MachineParts,
     event_state,
     note_state,
@@ -25,6 +24,7 @@ from holdfast.compiler.emit.states import (
 )
 from holdfast.compiler.expressions.query import (
     NULL,
+    STATES,
     Binary,
     Conditional,
     Constant,

@@ -24,12 +24,14 @@ from holdfast.compiler.expressions.making_durations import lower_duration, lower
 from holdfast.compiler.expressions.operators import arithmetic, divided, truth
 from holdfast.compiler.expressions.orderings import lower_extreme, lower_sorted
 from holdfast.compiler.expressions.query import (
+    EXECUTION,
     FALSE,
     TRUE,
     ArrayOf,
     Binary,
     Conditional,
     Constant,
+    FieldOf,
     Flat,
     FunctionCall,
     FunctionLiteral,
@@ -387,6 +389,14 @@ def _role(lowering: Expressions, node: ast.Call) -> TypedQuery:
             return _no_form(lowering, node, value.type)
 
 
+def _execution_id(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    """`execution_id()`: the engine puts the id in the context object."""
+    if node.args or node.keywords:
+        message = "`execution_id()` takes no arguments"
+        return lowering.unit.refused(node, "HF008", message, "execution_id()")
+    return TypedQuery(FieldOf(EXECUTION, "Id"), STR)
+
+
 def _divmod(lowering: Expressions, node: ast.Call) -> TypedQuery:
     values = [lowering.lower(argument) for argument in node.args]
     if is_refused(*(value.type for value in values)):
@@ -478,5 +488,6 @@ _RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
         surface.hours: lower_duration(3_600),
         surface.days: lower_duration(86_400),
         surface.role: _role,
+        surface.execution_id: _execution_id,
     }
 )

@@ -164,6 +164,9 @@ class RefusedQuery:
 NULL: Final = Constant(None)
 TRUE: Final = Constant(value=True)
 FALSE: Final = Constant(value=False)
+STATES: Final = Variable("states")
+#: The description of the execution in AWS's context object: its `Id`, its `Input`.
+EXECUTION: Final = FieldOf(FieldOf(STATES, "context"), "Execution")
 EMPTY_LIST: Final = ArrayOf(())
 
 #: The precedence of each operator, as in the table of the JSONata parser. An operator with a higher

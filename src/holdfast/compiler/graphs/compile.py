@@ -21,8 +21,10 @@ from holdfast.api.graph_model import (
 )
 from holdfast.api.step_types import Approval, HumanApproval, Rejected
 from holdfast.compiler.emit.assembler import Assembler, Label, resolved
-from holdfast.compiler.emit.states import STATES, MachineParts, note_state, output_of, task_state
+from holdfast.compiler.emit.states import MachineParts, note_state, output_of, task_state
 from holdfast.compiler.expressions.query import (
+    EXECUTION,
+    STATES,
     ArrayOf,
     Constant,
     FieldOf,
@@ -43,7 +45,7 @@ from holdfast.compiler.variable_names import VariableScopeNames
 
 _RESULT: Final = FieldOf(STATES, "result")
 _INPUT: Final = FieldOf(STATES, "input")
-GIVEN: Final = FieldOf(FieldOf(FieldOf(STATES, "context"), "Execution"), "Input")
+GIVEN: Final = FieldOf(EXECUTION, "Input")
 
 
 @dataclass(frozen=True, slots=True)
