@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import workflow
+from holdfast import execution_id, workflow
 from tests.golden.shop import Order
 
 
@@ -11,6 +11,7 @@ def flow(order: Order, text: str) -> None:
     a = {line.sku for line in order.lines}
     c = [lambda x: x]
     d = text.upper()()
+    g = execution_id(text)
     h = sorted(order.lines, key=len)
     i = order.lines[3:1:-1]
     k = set(order.lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import (pure, workflow)
+from holdfast import (execution_id, pure, workflow)
 from tests.golden.shop import Line, Order
 
 
@@ -25,6 +25,7 @@ def flow(order: Order, text: str) -> None:
     e = 5
     d = e
     f = text.upper()
+    g = execution_id()
     h = sorted(order.lines, key=lambda line: line.sku)
     i = value_of(order.lines)
     k = len(set([line.sku for line in order.lines]))
