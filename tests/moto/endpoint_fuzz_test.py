@@ -192,8 +192,8 @@ def still_works(served: Served) -> None:
 
 def test_bytes_of_any_kind_are_answered(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        ends = checked(served.url, range(600))
-    assert ends["200"] >= 20
+        ends = checked(served.url, range(650))
+    assert ends["200"] > 20
     assert ends["400"] > 200
     assert [record.getMessage() for record in caplog.records] == []
     still_works(served)
