@@ -8,6 +8,7 @@ may give them to one execution.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 from holdfast.runtime.commands.api import Front
@@ -63,7 +64,7 @@ class Bulking:
                 simulation.evidence.bulks.append(BulkAnswer(tenant, run, operation, reason))
                 self._maybe_abort(tenant, run)
 
-        make = lambda: self._front.bulk(tenant, request, chance)  # noqa: E731
+        make = partial(self._front.bulk, tenant, request, chance)
         self._insist("bulk", tenant, make, told, delay_ms)
 
     def _maybe_abort(self, tenant: str, run: str) -> None:
@@ -72,7 +73,7 @@ class Bulking:
             return
         delay_ms = simulation.tape.number("bulk abort time", _MOMENTS) ** 2 * 10
         chance = simulation.number().to_bytes(8, "big")
-        make = lambda: self._front.stop(tenant, run, {}, chance)  # noqa: E731
+        make = partial(self._front.stop, tenant, run, {}, chance)
         told = noting(simulation, "stop", tenant, run, {})
         self._insist("stop", tenant, make, told, delay_ms)
 

@@ -7,6 +7,7 @@ A fork has the input and the variables of its origin. So it has the end that the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from holdfast.asl.resources import BULK_WORKFLOW
@@ -63,7 +64,7 @@ class Forking:
                 fork = ForkAnswer(tenant, str(answer["execution"]), run, step)
                 simulation.evidence.forks.append(fork)
 
-        make = lambda: self._front.fork(tenant, run, request, chance)  # noqa: E731
+        make = partial(self._front.fork, tenant, run, request, chance)
         self._insist("fork", tenant, make, told, 0)
 
 

@@ -8,6 +8,7 @@ as without, and the reference interpreter need not know of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from holdfast.core.state import PAUSE_TIMERS
@@ -56,7 +57,7 @@ class Pausing:
                 until_ms = simulation.now_ms + length_ms + _PATIENCE_MS
                 self._resume(tenant, run, length_ms, until_ms)
 
-        make = lambda: self._front.pause(tenant, run, request, chance)  # noqa: E731
+        make = partial(self._front.pause, tenant, run, request, chance)
         self._insist("pause", tenant, make, told, delay_ms)
 
     def _resume(self, tenant: str, run: str, delay_ms: int, until_ms: int) -> None:
@@ -72,7 +73,7 @@ class Pausing:
             elif refused is None:
                 self.maybe_pause(tenant, run)
 
-        make = lambda: self._front.resume(tenant, run, request, chance)  # noqa: E731
+        make = partial(self._front.resume, tenant, run, request, chance)
         self._insist("resume", tenant, make, told, delay_ms)
 
     def _chance(self) -> bytes:

@@ -111,7 +111,7 @@ class People:
                 self._skipping.maybe_skip(tenant, run)
 
         chance = self._chance()
-        make = lambda: self._front.start(tenant, request, chance)  # noqa: E731
+        make = partial(self._front.start, tenant, request, chance)
         self.insist("start", tenant, make, told, delay_ms)
 
     # -- the bus -----------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class People:
             "id": brought.id,
         }
         delay_ms = int(brought.after_seconds * 1_000) + simulation.tape.number("bus", 3) * 700
-        make = lambda: self._front.bus_event(tenant, brought.id, detail, b"bus chan")  # noqa: E731
+        make = partial(self._front.bus_event, tenant, brought.id, detail, b"bus chan")
         told = self.tells("event", tenant, None, detail)
         self.insist(_BUS, tenant, make, told, delay_ms)
         if simulation.tape.fault("bus", self._duplicate_menu):
@@ -174,7 +174,7 @@ class People:
         request = {"token": token, "output": outcome.output}
         if outcome.error is not None:
             request = {"token": token, "error": outcome.error, "cause": outcome.cause or ""}
-        make = lambda: self._front.answer(tenant, request)  # noqa: E731
+        make = partial(self._front.answer, tenant, request)
         note = self.tells("answer", tenant, run, request)
 
         def told(answer: Any, refused: str | None, asked_ms: int) -> None:
@@ -183,7 +183,7 @@ class People:
                 self._meddlers.maybe_contradict(tenant, run, request)
 
         self._meddlers.maybe_forge(tenant, run, token)
-        alive = lambda: heartbeats.beat(self._front, tenant, token)  # noqa: E731
+        alive = partial(heartbeats.beat, self._front, tenant, token)
         felt = self.tells("heartbeat", tenant, run, request)
         for beat_ms in heartbeats.moments_ms(outcome):
             self.insist("heartbeat", tenant, alive, felt, beat_ms)
@@ -217,7 +217,7 @@ class People:
         """
         chance = self._chance()
         request = {"now": True} if is_now else {}
-        make = lambda: self._front.stop(tenant, run, request, chance)  # noqa: E731
+        make = partial(self._front.stop, tenant, run, request, chance)
         self.insist("stop", tenant, make, self.tells("stop", tenant, run, request), delay_ms)
 
     # -- trying until there is an answer -----------------------------------------------------------

@@ -7,6 +7,7 @@ and the reference is not told of any.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from holdfast.runtime.commands.api import Front
@@ -40,5 +41,5 @@ class Skipping:
         request = {"step": step, "result": result, "reason": "drawn", "by": "operator"}
         chance = simulation.number().to_bytes(8, "big")
         told: Any = noting(simulation, "skip", tenant, run, request)
-        make = lambda: self._front.skip(tenant, run, request, chance)  # noqa: E731
+        make = partial(self._front.skip, tenant, run, request, chance)
         self._insist("skip", tenant, make, told, delay_ms)

@@ -11,7 +11,7 @@ carried out and the execution waits again. A row of the redrive leads to its log
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from holdfast.errors import HoldfastError, is_damage
 from holdfast.runtime.commands.redrives import as_redriven, redrives_of
 from holdfast.runtime.commands.start_rows import LISTED_MS, Start, read_start
 from holdfast.runtime.effects import Clock, Effect, Item, Put, Query
-from holdfast.runtime.listing import ListEntry, Page, cut_page, read_page
+from holdfast.runtime.listing import ListEntry, Page, cut_page, entry_of, read_page
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
@@ -168,25 +168,8 @@ def _redriven(tenant: str, wanted: Wanted) -> Generator[Effect, Any, list[ListEn
         yield from _load(log)
         if log.state is not None:
             redrives = yield from redrives_of(tenant, log.state)
-            found.append(_entry_of(as_redriven(log.state, redrives)))
+            found.append(entry_of(as_redriven(log.state, redrives), now_ms))
     return found
-
-
-def _entry_of(state: Execution) -> ListEntry:
-    origin: Mapping[str, Any] = state.origin or {}
-    return ListEntry(
-        run=state.run,
-        started_ms=state.started_ms,
-        name=state.name or state.run,
-        workflow=state.workflow,
-        status=state.status,
-        definition=state.definition[:12],
-        stopped_ms=state.stopped_ms,
-        machine_name=origin.get("execution_name"),
-        version=origin.get("version_arn", "").rpartition(":")[2],
-        alias=origin.get("alias_arn", "").rpartition(":")[2],
-        redrives=state.redrives,
-    )
 
 
 def _load(log: Log) -> Generator[Effect, Any, None]:

@@ -8,7 +8,7 @@ import ast
 import builtins
 import collections
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -94,7 +94,7 @@ def _now_in_utc(expressions: Expressions, node: ast.Call) -> TypedQuery | None:
             | ast.Call(args=[], keywords=[ast.keyword(arg="tz", value=zone)])
         ) if expressions.is_outside(node.func):
             is_now = expressions.unit.outside(node.func) == datetime.now
-            if is_now and expressions.unit.outside(zone) is timezone.utc:  # noqa: UP017
+            if is_now and expressions.unit.outside(zone) is UTC:
                 return as_library_step(expressions, node, NOW, ())
     return None
 
