@@ -14,6 +14,7 @@ import pytest
 from holdfast import resources
 from holdfast.core.run_ids import SPREAD_MAX, spread_of
 from holdfast.limits import ENDED_RETENTION_SECONDS
+from holdfast.runtime.commands.once import Moment, once
 from holdfast.runtime.effects import Unlist
 from holdfast.runtime.maintenance import lost_starts
 from holdfast.runtime.storage import keys, tables
@@ -205,3 +206,22 @@ def test_a_rollback_within_the_two_minutes_mints_no_id_that_a_process_does_not_r
     stack.world.now_ms += SPREAD_MINTED_MS
     stack.world.call(stack.control.look(stack.world.now_ms))
     assert (stack.control.spread.minted, stack.control.spread.read) == (1, 4)
+
+
+def test_a_fork_that_a_bulk_operation_repeats_after_a_change_is_the_same_fork() -> None:
+    stack = Growing(1)
+    stack.start(1)
+    stack.settle(HOUR)
+    [run] = stack.begun.values()
+    request, chance = {"step": "first", "reason": "again", "by": "ada"}, b"the same"
+    moment = Moment("default", run, stack.world.now_ms, chance)
+
+    def fork() -> list[str]:
+        asked = stack.shop.front.fork("default", run, request, chance)
+        stack.world.call(once(asked, moment))
+        shown = stack.world.call(stack.shop.front.describe("default", run, with_forks=True))
+        return list(shown["forks"])
+
+    first = fork()
+    stack.deploy(3)
+    assert fork() == first

@@ -81,7 +81,7 @@ def notice_key(entry: int, lane: int, redrives: int = 0) -> str:
     return f"{NOTICE_PREFIX}{entry}#{lane:06d}{again}"
 
 
-def _place_of(key: str) -> tuple[int, int]:
+def place_of_notice(key: str) -> tuple[int, int]:
     """Return the lane and the redrive of a notice's key."""
     with reading("a key of a notice"):
         lane, _, redrives = key.removeprefix(NOTICE_PREFIX).partition("#")[2].partition("#")
@@ -325,7 +325,7 @@ def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
     found: list[facts.ChildEnded] = []
     for item in items:
         require_format(item, "a notice")
-        lane, redrives = _place_of(str(item["sk"]))
+        lane, redrives = place_of_notice(str(item["sk"]))
         if lane in is_open and redrives == children.redrives:
             result: Json = yield from inbox.unstow(tenant, run, item)
             found.append(facts.ChildEnded(children.entry, lane, result))  # type: ignore[arg-type]

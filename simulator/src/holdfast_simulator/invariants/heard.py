@@ -35,7 +35,9 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
                 evidence, partition, f"{children.NOTICE_PREFIX}{wait.entry}#", before_ms
             ):
                 notice = str(item["sk"])
-                if int(notice.rpartition("#")[2]) in wait.open_lanes:
+                lane, redrives = children.place_of_notice(notice)
+                # A notice of another redrive is about an end that the redrive has looked at.
+                if lane in wait.open_lanes and redrives == wait.redrives:
                     yield f"{history.run}: the notice {notice} was not read"
         if not isinstance(wait, Awaiting):
             continue

@@ -13,7 +13,7 @@ from typing import Any, Final
 from holdfast.asl.program import Json
 from holdfast.core import forking
 from holdfast.core.events import Event
-from holdfast.core.run_ids import child_run
+from holdfast.core.run_ids import child_run, spread_of
 from holdfast.core.state import Execution
 from holdfast.errors import RequestError
 from holdfast.limits import RECORD_RETENTION_SECONDS, START_INPUT_BYTES_MAX
@@ -85,7 +85,9 @@ def _send(
     fork (R12).
     """
     now_ms = yield Clock(is_for_id=True)
-    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, known.spread.minted)
+    # A repeated step of a bulk operation forks with the same time and the same chance. The stack's
+    # spread may have changed since, and with another spread the id would be that of a second fork.
+    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, spread_of(origin.run))
     yield Put(
         tables.MAIL,
         {
