@@ -137,7 +137,7 @@ class MapFields:
 def _data_read(text: str | None, kind: Json) -> Json:
     """Return the data as the reader gives it; None for a format that only the reader can read.
 
-    AWS docs, TestStateConfiguration: the data is "as found in its original source".
+    AWS docs, TestState, `stateConfiguration`: the data is "as found in its original source".
     """
     if text is None:
         return None
