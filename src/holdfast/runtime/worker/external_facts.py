@@ -42,7 +42,7 @@ def named_mail(tenant: str, state: Execution, body: Any, now_ms: int) -> inbox.F
     if key.startswith(children.NOTICE_PREFIX):
         with reading("a key of mail"):
             entry = int(key.removeprefix(children.NOTICE_PREFIX))
-        return (yield from _notices(tenant, state, entry))
+        return (yield from _notices(tenant, state, entry, body.get("lane")))
     return (yield from inbox.facts_for(tenant, state, now_ms))
 
 
@@ -65,11 +65,18 @@ def begin_to_stop(tenant: str, run: str, body: Any) -> Generator[Effect, Any, No
         yield from quarantine.release_to_stop(held)
 
 
-def _notices(tenant: str, state: Execution, entry: int) -> inbox.FactsResult:
+def _notices(tenant: str, state: Execution, entry: int, lane: int | None) -> inbox.FactsResult:
+    """Return the ends of children that are stored and not in the log. `lane` is the child whose end
+    the message announces; messages of earlier releases name none.
+    """
     frame = state.frame_of(entry)
     if frame is None or not isinstance(frame.waiting, ChildExecutions):
         return []
-    return list((yield from children.notices(tenant, state.run, frame.waiting)))
+    if lane is not None and not frame.waiting.is_open(lane):
+        # The wake of another child has brought this end, too. Children that end at the same time
+        # send as many wakes, and the first one reads all their notices.
+        return []
+    return list((yield from children.notices(tenant, state, frame.waiting)))
 
 
 # -- the time --------------------------------------------------------------------------------------
@@ -104,7 +111,7 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
         if isinstance(waiting, Awaiting):
             found += yield from inbox.mail_of(tenant, state, waiting, now_ms)
         elif isinstance(waiting, ChildExecutions):
-            found += yield from children.notices(tenant, state.run, waiting)
+            found += yield from children.notices(tenant, state, waiting)
         elif isinstance(waiting, Attempt):
             found += yield from inbox.result_of_batch(tenant, state.run, waiting)
         else:

@@ -277,7 +277,7 @@ class Processing:
 
     def _run(self) -> Delivers:
         yield from self._load_first()
-        if self.log.is_gone:
+        if self.log.is_gone or self.log.has_succeeded:
             return True
         if self.log.state is None:
             if self.errand.kind == messages.START:
@@ -312,10 +312,11 @@ class Processing:
             # written itself have no details.
             if is_loaded and not self.errand.has_twin(self.log):
                 return
-        yield from self._load(messages.hint_of(self.errand.body))
+        hint = messages.hint_of(self.errand.body)
+        yield from self._load(hint, needs_success=self.errand.needs_success)
 
-    def _load(self, hint: messages.Hint | None = None) -> NoResult:
-        yield from self.log.load(hint)
+    def _load(self, hint: messages.Hint | None = None, *, needs_success: bool = True) -> NoResult:
+        yield from self.log.load(hint, needs_success=needs_success)
         since_ms = self.errand.shared_since_ms
         if self.log.state is not None and since_ms is not None:
             yield from self.log.read_back(since_ms)
