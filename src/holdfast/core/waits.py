@@ -81,6 +81,7 @@ from holdfast.core.state import (
     FailedState,
     Frame,
     Lanes,
+    Lease,
     OpenDeadline,
     Pause,
     Timer,
@@ -469,6 +470,13 @@ def attempts_of(state: Execution) -> list[Attempt]:
     return [
         command.attempt for command in pending_commands(state) if isinstance(command, RunAttempt)
     ]
+
+
+def leases_of(state: Execution) -> Iterator[Lease]:
+    """Yield the leases of workers on attempts, whether they have ended or not."""
+    for frame in state.frames.values():
+        if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
+            yield frame.waiting.claim
 
 
 def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:

@@ -101,7 +101,7 @@ def wake_event(tenant: str, run: str, **event: Any) -> dict[str, Any]:
 
 def wake_child_ended(tenant: str, run: str, key: str, lane: int | None) -> dict[str, Any]:
     """Return the message that wakes a parent for the end of a child. With the lane of a distributed
-    Map's child, a worker whose log has that end already does not read the inbox.
+    Map's child, a worker whose log has that end already drops the message.
     """
     body = wake_mail(tenant, run, key)
     return body if lane is None else {**body, "lane": lane}

@@ -55,7 +55,7 @@ from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.migrating import carried_out
 from holdfast.core.state import BATCH_PREFIX, Execution
-from holdfast.core.waits import attempts_of, has_more, is_due, new_commands, pending_commands
+from holdfast.core.waits import has_more, is_due, leases_of, new_commands, pending_commands
 from holdfast.errors import FormatError, RequestError
 from holdfast.limits import (
     CLOCK_ERROR_MS,
@@ -297,6 +297,10 @@ class Processing:
         # Only the log of an open execution needs a new snapshot.
         elif self.errand.is_renewal:
             return (yield from self._renew())
+        if not self.errand.is_recovering and external_facts.is_known_end(
+            self.state, self.errand.body
+        ):
+            return not (yield from self._leave_to_another((yield Clock())))
         if (yield from recovery.goes_alone(self.errand, self.log)):
             return True
         yield from self._fetch(self.state.definition)
@@ -789,9 +793,8 @@ class Processing:
         """
         if self.errand.is_overtaken(self.log):
             return True
-        for attempt in attempts_of(self.state):
-            claim = attempt.claim
-            if claim is not None and self.errand.has_message_of(claim):
+        for claim in leases_of(self.state):
+            if self.errand.has_message_of(claim):
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
                 yield SetVisibility(min(max(1, left_seconds), HIDDEN_SECONDS_MAX))
                 return True
