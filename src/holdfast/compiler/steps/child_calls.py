@@ -31,6 +31,11 @@ def lower_child_call(
         message = f"`{name}` has a key: the execution that runs for it may be another one's"
         help_ = f"start({name}, {', '.join(expressions.unit.text(arg) for arg in node.args)})"
         raise refuse(expressions, node, "HF157", message, help_)
+    if given.fails and workflow.retry is not None:
+        # A failed expression of the child has the same error name, and Python retries only that.
+        message = "an argument may fail, and its error could not be told from one of the child"
+        help_ = "n = numbers[0]  # on a line of its own, and then the call with n"
+        raise refuse(expressions, node, "HF008", message, help_)
     action = RunWorkflow(workflow, _filled(expressions, node, workflow, given))
     return action, signature_of(workflow.function).result
 
