@@ -49,7 +49,7 @@ def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.wi
         statements.unit.refuse(call, "HF160", message, help_)
         if isinstance(named, ast.Name):
             statements.hold(named.id, REFUSED)
-        statements.block(node.body)
+        _lower_refused(statements, node)
         return
     _require_replies(statements, node, named.id)
     hoist_inside(statements, call)
@@ -57,13 +57,22 @@ def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.wi
     if found is None:
         statements.lose(call)
         statements.hold(named.id, REFUSED)
-        statements.block(node.body)
+        _lower_refused(statements, node)
         return
     action, type_ = found
     variable = statements.hold(named.id, type_)
     origin = statements.origin(call, f"with {statements.unit.text(call)}")
     statements.emit(StepStatement(origin, action, (Target(variable),)))
     _lower_block(statements, node, variable)
+
+
+def _lower_refused(statements: Statements, node: ast.With) -> None:
+    """Lower the block of a refused request for its own refusals. As in an accepted one, an error in
+    it does not end the workflow.
+    """
+    before = statements.flow.environment
+    statements.block(node.body)
+    statements.flow.environment = join_environments(statements.flow.environment, before)
 
 
 def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:

@@ -263,6 +263,8 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
     if bare is dict or bare is list:
         whole = "dict[str, Any]" if bare is dict else "list[Any]"
         help_ = f"{whole}, with `from typing import Any`; or a model with its fields"
+    elif isinstance(node, ast.Constant) and node.value is None:
+        help_ = "bool, and the sender gives true: each event and request has data"
     elif not isinstance(node, ast.Name):
         # The annotation is not the name of a type. Suggest a model, because a field of a model may
         # have any annotation.

@@ -1,0 +1,20 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from holdfast import TaskError, again, receive, workflow
+from tests.golden.shop import charge
+
+
+@workflow
+def flow(n: int, who: str) -> int:
+    found = []
+    found.append(lambda: charge(who, cents=n))
+    try:
+        if n > 3:
+            return again(n - 1, who)
+    finally:
+        charge(who, n)
+    with receive("wait", None, key=who) as request:
+        raise TaskError("no")
+    return 1
