@@ -31,13 +31,14 @@ from holdfast.infra.unfit import Unfit
 pytestmark = pytest.mark.xdist_group("templates")
 
 Make = Callable[..., Holdfast]
+OF_MAIL, ROWS, INBOX, ARCHIVE = (object() for _ in range(4))
 
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     def without_resources(flows: Any, _code: object) -> None:
-        flows._group_functions = {"mail": SimpleNamespace(tasks="those of mail")}
-        flows._storage = SimpleNamespace(executions="rows", mail="inbox", archive="archive")
+        flows._group_functions = {"mail": SimpleNamespace(tasks=OF_MAIL)}
+        flows._storage = SimpleNamespace(executions=ROWS, mail=INBOX, archive=ARCHIVE)
 
     monkeypatch.setattr(Holdfast, "_make", without_resources)
 
@@ -67,7 +68,7 @@ def test_no_role_is_allowed_to_call_an_api_that_takes_tokens(make: Make, grant: 
 
 def test_the_tasks_of_a_group_are_found_by_its_name_alone(make: Make) -> None:
     flows = make()
-    assert flows.group("mail") == "those of mail"
+    assert flows.group("mail") is OF_MAIL
     with pytest.raises(HoldfastError) as refused:
         flows.group("mails")
     assert refused.value.code == "HF424"
@@ -78,8 +79,9 @@ def test_the_tasks_of_a_group_are_found_by_its_name_alone(make: Make) -> None:
 
 def test_the_user_s_stack_sees_the_tables_and_the_archive(make: Make) -> None:
     flows = make()
-    seen = (flows.executions_table, flows.inbox_table, flows.archive_bucket)
-    assert seen == ("rows", "inbox", "archive")
+    assert flows.executions_table is ROWS
+    assert flows.inbox_table is INBOX
+    assert flows.archive_bucket is ARCHIVE
 
 
 def test_a_python_without_snapshots_is_refused(make: Make) -> None:
@@ -222,7 +224,7 @@ def test_a_network_needs_a_vpc_and_has_the_groups_that_are_given() -> None:
         )
     whole = Group(vpc=vpc, vpc_subnets=subnets, security_groups=groups)
     assert network_of(stack, whole, "Tasks", "vpc") == Network(
-        vpc=vpc, subnets=subnets, security_groups=("sg",)
+        vpc=vpc, subnets=subnets, security_groups=tuple(groups)
     )
 
 
