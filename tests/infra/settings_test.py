@@ -263,12 +263,13 @@ def test_a_size_that_a_function_cannot_have_is_refused_with_its_bounds(
 
 
 def test_a_workflow_with_secrets_is_not_deployed_without_their_key() -> None:
-    secrets = {"fulfil": ("fulfil.card", "charge.card"), "refund": ()}
+    secrets = {"fulfil": ("fulfil.card", "charge.card"), "refund": (), "ship": ("pin",)}
     with pytest.raises(HoldfastError) as refused:
         require_key(settings(), secrets)
     assert refused.value.code == "HF404"
     assert refused.value.message == (
-        "there are secrets in fulfil (fulfil.card, charge.card), and the stack has no key for them"
+        "there are secrets in fulfil (fulfil.card, charge.card); ship (pin), and the stack has no "
+        "key for them"
     )
     assert refused.value.help == (
         "set context `secrets` to on, in cdk.json or with `cdk deploy -c secrets=on`; for "

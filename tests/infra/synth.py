@@ -122,6 +122,7 @@ def synthesise_shop(asset: Path, directory: str) -> None:
         notify_questions_to=sns.Topic(stack, "Desk"),
         log_retention_days=90,
         starts_per_second=5_000,
+        archive=True,
     )
     key = kms.Key(stack, "ReceiptsKey")
     s3.Bucket(stack, "Receipts", encryption_key=key).grant_read_write(flows.tasks)
@@ -160,6 +161,7 @@ def synthesise_shop(asset: Path, directory: str) -> None:
         asset=asset,
         api=issuer,
         snap_start=True,
+        forms=True,
         vpc=vpc,
         vpc_subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
         security_groups=[database],

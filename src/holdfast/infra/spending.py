@@ -77,21 +77,18 @@ def _lambda(billed: Billed) -> Iterator[_Term]:
     usd = _usd("Lambda", "GB-seconds")
     if billed.settings.architecture == "x86_64":
         usd *= _X86_FACTOR
-    total = cloudwatch.Stats.SUM
     for name, function in {**billed.functions, **billed.groups}.items():
         usd_per_ms = usd * billed.settings.functions[name].memory_mb / 1_024 / 1_000
-        yield usd_per_ms, function.metric_duration(statistic=total)
+        yield usd_per_ms, function.metric_duration(statistic=cloudwatch.Stats.SUM)
     for function in billed.groups.values():
-        calls = function.metric_invocations(statistic=total)
-        yield _usd("Lambda", "requests"), calls
+        yield _usd("Lambda", "requests"), function.metric_invocations()
 
 
 def _tables(billed: Billed) -> Iterator[_Term]:
-    total = cloudwatch.Stats.SUM
     writes, reads = _usd("DynamoDB", "write units"), _usd("DynamoDB", "read units")
     for table in (billed.executions, billed.inbox):
-        yield writes, table.metric_consumed_write_capacity_units(statistic=total)
-        yield reads, table.metric_consumed_read_capacity_units(statistic=total)
+        yield writes, table.metric_consumed_write_capacity_units()
+        yield reads, table.metric_consumed_read_capacity_units()
     index = resources.EXECUTIONS.index
     assert index is not None
     in_list = cloudwatch.Metric(
@@ -101,7 +98,7 @@ def _tables(billed: Billed) -> Iterator[_Term]:
             "TableName": billed.executions.table_name,
             "GlobalSecondaryIndexName": index.name,
         },
-        statistic=total,
+        statistic=cloudwatch.Stats.SUM,
     )
     yield writes, in_list
 
@@ -115,5 +112,4 @@ def _queues(billed: Billed) -> Iterator[_Term]:
     )
     usd += _usd("Lambda", "requests")
     for queue in billed.queues.values():
-        received = queue.metric_number_of_messages_received(statistic=cloudwatch.Stats.SUM)
-        yield usd, received
+        yield usd, queue.metric_number_of_messages_received()
