@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from holdfast import (again, ask, publish, send, start, wait_for_event, workflow)
+from holdfast import (again, ask, minutes, publish, send, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 
@@ -32,6 +32,7 @@ def flow(order: Order, n: int) -> None:
     send(f"done.{n}", n, key=order.id)
     start(order, n)
     start(flow)
+    start(flow, order, n, delay=minutes(5))
     again(order, n)
     wait_for_event("paid?", Payment, key=order.id)
     wait_for_event("loose", Loose, key=order.id)

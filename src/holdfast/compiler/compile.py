@@ -177,8 +177,8 @@ def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[Co
     source = _source(module)
     compiled: list[CompiledWorkflow] = []
     refused: list[Diagnostic] = []
-    # A module may have two names for one workflow, which must be compiled only once.
-    found = {id(one): one for one in _named_in(module) if isinstance(one, Workflow)}
+    # A module may have two names for one workflow, also with `options`. Compile it only once.
+    found = {id(one.function): one for one in _named_in(module) if isinstance(one, Workflow)}
     for workflow in found.values():
         if workflow.function.__module__ == module.__name__:
             try:
