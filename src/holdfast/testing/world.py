@@ -126,14 +126,16 @@ class World:
         self._sent: list[Sent] = []
         self._stop: timedelta | None = None
 
-    def send(self, event: str, payload: Any, *, key: str | None = None, at: timedelta) -> None:
+    def send(
+        self, event: str, payload: Any = None, *, key: str | None = None, at: timedelta
+    ) -> None:
         """Send an event at the time `at` after the start. With `key` None it fits any key that the
         workflow waits for.
         """
         moment = self._moment(at, "send(at=…)")
         self._sent.append(Sent("event", event, payload, key, None, moment))
 
-    def request(self, name: str, data: Any, *, key: str | None = None, at: timedelta) -> str:
+    def request(self, name: str, data: Any = None, *, key: str | None = None, at: timedelta) -> str:
         """Send a request at the time `at` after the start, and return its id: `run.replies` has the
         reply.
         """

@@ -20,11 +20,11 @@ class Batch(BaseModel):
 
 
 class Found(BaseModel):
-    value: list[Payment | None]
+    value: list[set[Payment]]
 
 
 class Perhaps(BaseModel):
-    value: Payment | None
+    value: set[Payment] | None
 
 
 class Pair(BaseModel):
