@@ -35,12 +35,17 @@ from holdfast.compiler.types.types import (
 
 def annotated_type(unit: Unit, node: ast.expr) -> Type:
     """Return the type of an annotation inside a workflow; UNKNOWN when it names no type."""
+    found = named_type(unit, node)
+    return UNKNOWN if found is NOTHING else from_annotation(found)
+
+
+def named_type(unit: Unit, node: ast.expr) -> Any:
+    """Return the Python type that an annotation names; NOTHING when it names none."""
     try:
-        found = _annotation(unit, node)
+        return _annotation(unit, node)
     except (SyntaxError, TypeError, ValueError):
         # The annotation is a text that is not a valid expression.
-        return UNKNOWN
-    return UNKNOWN if found is NOTHING else from_annotation(found)
+        return NOTHING
 
 
 def returned_type(unit: Unit, function: ast.FunctionDef) -> Type | None:
