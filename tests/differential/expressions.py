@@ -66,6 +66,8 @@ PATTERNS: Final = {
         "sum({x % 3 for x in <list[int]>})",
         "<list[int]>.index(<int.>)",
         "pow(<int.>, 2)",
+        "summed(<int>, <int.>, *<list[int]>, scale=<int.>, a=<int>)",
+        "summed(*<list[int]>)",
         "(pay.cents if isinstance(pay, Transfer) else 0)",
         "max(<list[Line]>, key=lambda one: one.qty, default=line).qty",
         "<list[str]>.count(<str>)",
@@ -249,6 +251,8 @@ PATTERNS: Final = {
     "Line": [
         "Line(sku=<str>, qty=<int>)",
         "Line(sku=<str>, tags=<list[str]>)",
+        "Line.of(<str>, <str>, *<list[str]>, a=<int>)",
+        "<Line!>.of(<str>)",
         "<list[Line]>[<int.>]",
         "<Line>.model_copy(update={'qty': <int>})",
         "<Line>.model_copy(update={'sku': <str>, 'tags': <list[str]>})",

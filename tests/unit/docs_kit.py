@@ -30,7 +30,7 @@ from random import randint
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, SecretStr
+from pydantic import AwareDatetime, BaseModel, SecretStr, TypeAdapter
 
 from holdfast import (
     Retry, TaskError, WaitTimeout, ask, aws, choice, compensating, days, each, execution_id, first,

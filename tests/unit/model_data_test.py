@@ -66,7 +66,8 @@ def test_pydantic_checks_data_in_a_step_of_the_workflow(
     given = {"data": data, "text": '{"id": "t"}', "order": {"id": "o"}, "n": n}
     with loaded(tmp_path, SOURCE) as module:
         run = World().run_json(module.flow, given)
-    assert (run.end.error or run.end.output.get("validated")) == end
+    output: Any = run.end.output
+    assert (run.end.error or output.get("validated")) == end
 
 
 def test_a_name_of_a_step_imports_no_module() -> None:

@@ -19,6 +19,7 @@ from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast.stepfunctions.trial import trial
+from tests.thorough import examples
 
 NOW_MS = 1_790_000_000_000
 ROLE = "arn:aws:iam::123456789012:role/tester"
@@ -506,7 +507,7 @@ def _parsed_once() -> None:
 
 
 @pytest.mark.usefixtures("_parsed_once")
-@settings(max_examples=150, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, database=None, derandomize=True)
 @given(state=STATES, data=VALUES, result=VALUES, is_mocked=st.booleans())
 def test_any_request_is_answered_or_refused(
     state: dict[str, Any], data: Any, result: Any, is_mocked: bool

@@ -103,8 +103,8 @@ class Run(Generic[R]):
 
 
 class World:
-    """The scripted environment of a run. `outcomes` are by Task, or by text: the name of an event,
-    or the title of a question.
+    """The scripted environment of a run. `outcomes` are by Task, by child Workflow, or by text: the
+    name of an event, or the title of a question. A child without an outcome runs itself.
 
     `others` is the outcome of every other call. With None such a call returns None, and a task that
     must return a value is refused; `real` calls the task itself. `starts` is the time of the
@@ -127,14 +127,16 @@ class World:
         self._sent: list[Sent] = []
         self._stop: timedelta | None = None
 
-    def send(self, event: str, payload: Any, *, key: str | None = None, at: timedelta) -> None:
+    def send(
+        self, event: str, payload: Any = None, *, key: str | None = None, at: timedelta
+    ) -> None:
         """Send an event at the time `at` after the start. With `key` None it fits any key that the
         workflow waits for.
         """
         moment = self._moment(at, "send(at=…)")
         self._sent.append(Sent("event", event, payload, key, None, moment))
 
-    def request(self, name: str, data: Any, *, key: str | None = None, at: timedelta) -> str:
+    def request(self, name: str, data: Any = None, *, key: str | None = None, at: timedelta) -> str:
         """Send a request at the time `at` after the start, and return its id: `run.replies` has the
         reply.
         """
@@ -239,17 +241,12 @@ def _without_python(
     return replace(compiled, result=result)
 
 
-def _name(key: Task[..., Any] | str) -> str:
+def _name(key: Task[..., Any] | Workflow[..., Any] | str) -> str:
     if isinstance(key, str):
         return key
-    if isinstance(key, Task):
+    if isinstance(key, Task | Workflow):
         return key.name
-    if isinstance(key, Workflow):
-        raise ScriptError(
-            f"{key!r} runs in the test itself, as a child: give the outcomes of the tasks "
-            "and waits that it has"
-        )
     raise ScriptError(
-        f"{key!r} is no task: outcomes are given by task, or by the name of an event or the title "
-        "of a question as text"
+        f"{key!r} is no task: outcomes are given by task or child workflow, or by the name of an "
+        "event or the title of a question as text"
     )

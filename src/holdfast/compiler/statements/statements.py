@@ -458,20 +458,25 @@ class Statements:
         return self.collected(lambda: self._lower_all(nodes))
 
     def _lower_all(self, nodes: Sequence[ast.stmt]) -> None:
+        refusals = 0
         for node in nodes:
             if self.flow.environment is None:
-                self.unit.refuse(
-                    node,
-                    "HF010",
-                    "this code can never run",
-                    "remove it, or check the return/raise/break above",
-                )
+                # A refused statement may lack the way to this one, for example its `break`. Code
+                # that does run must not be called unreachable.
+                if self._count_refusals() == refusals:
+                    help_ = "remove it, or check the return/raise/break above"
+                    self.unit.refuse(node, "HF010", "this code can never run", help_)
                 break
+            refusals = self._count_refusals()
             self.flow.note()
             if self.hoisted:
                 self.hoisted = {}
             find_methods(self, node)
             self._statement(as_if(self, node) or node)
+
+    def _count_refusals(self) -> int:
+        """Return the number of refusals so far, without those of code that can never run."""
+        return sum(found.code != "HF010" for found in self.unit.diagnostics)
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
