@@ -63,7 +63,7 @@ def flow(data: dict[str, Any], text: str, order: Order, n: int) -> dict[str, Any
 def test_pydantic_checks_data_in_a_step_of_the_workflow(
     data: dict[str, Any], n: int, end: object, tmp_path: Path
 ) -> None:
-    given = {"data": data, "text": '{"id": "t"}', "order": {"id": "o"}, "n": n}
+    given: dict[str, Any] = {"data": data, "text": '{"id": "t"}', "order": {"id": "o"}, "n": n}
     with loaded(tmp_path, SOURCE) as module:
         run = World().run_json(module.flow, given)
     output: Any = run.end.output
