@@ -9,7 +9,7 @@ from enum import Enum, StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from holdfast import (
     BlockTimeout,
@@ -72,6 +72,7 @@ __all__ = [
     "Small",
     "TaskError",
     "Transfer",
+    "TypeAdapter",
     "WaitTimeout",
     "again",
     "ask",

@@ -38,14 +38,19 @@ from holdfast.compiler.types.types import (
 
 def annotated_type(unit: Unit, node: ast.expr) -> Type:
     """Return the type of an annotation inside a workflow; UNKNOWN when it names no type."""
-    try:
-        found = _annotation(unit, node)
-    except (SyntaxError, TypeError, ValueError):
-        # The annotation is a text that is not a valid expression.
-        return UNKNOWN
+    found = named_type(unit, node)
     if found is NOTHING or found in (typing.Self, typing_extensions.Self):
         return UNKNOWN
     return from_annotation(found)
+
+
+def named_type(unit: Unit, node: ast.expr) -> Any:
+    """Return the Python type that an annotation names; NOTHING when it names none."""
+    try:
+        return _annotation(unit, node)
+    except (SyntaxError, TypeError, ValueError):
+        # The annotation is a text that is not a valid expression.
+        return NOTHING
 
 
 def returned_type(unit: Unit, function: ast.FunctionDef) -> Type | None:
