@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,18 +24,30 @@ from holdfast.aws.names import ResourceNames
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.runtime.effects import (
     Begin,
+    Delete,
     Doubt,
     Effect,
+    Extend,
     Get,
+    GetArchive,
     GetBlob,
+    GetMany,
     Item,
     Message,
+    Publish,
     Put,
+    PutArchive,
+    PutBlob,
     PutIfAbsent,
+    Query,
+    QueryList,
     QueueName,
+    Replace,
     RunTask,
     Send,
     SetVisibility,
+    Unlist,
+    Update,
 )
 from tests.contract.scripted import NAMES, Scripted, answered, ports
 
@@ -125,6 +138,37 @@ def test_the_client_for_conditional_puts_tries_once_and_the_others_more_often() 
     assert clients.get("store").meta.config.read_timeout == 5
 
 
+@pytest.mark.parametrize(
+    ("effect", "operation"),
+    [
+        (Get("mail", "a", "b"), "get_item"),
+        (GetMany("mail", (("a", "b"),)), "batch_get_item"),
+        (Query("mail", "a"), "query"),
+        (QueryList("a", 5), "query"),
+        (PutIfAbsent("executions", ITEM), "put_item"),
+        (Put("mail", ITEM), "put_item"),
+        (Replace("mail", ITEM, 1), "put_item"),
+        (Update("mail", "a", "b", put={"x": 1}), "update_item"),
+        (Unlist("a", 1), "update_item"),
+        (Extend("a", "b", "r", 1), "update_item"),
+        (Delete("mail", "a", "b"), "delete_item"),
+        (PutBlob("k", b""), "put_object"),
+        (GetBlob("k"), "get_object"),
+        (PutArchive("k", b""), "put_object"),
+        (GetArchive("k"), "list_objects_v2"),
+        (Send((Message({"t": "default"}),)), "send_message_batch"),
+        (Publish("x", "y", {}, (), 0), "put_events"),
+    ],
+)
+def test_a_fault_names_the_operation_that_aws_refused(effect: Effect, operation: str) -> None:
+    """It is what the log of the function shows."""
+    refused = answered(400, "AccessDeniedException")
+    with pytest.raises(ServiceFault) as caught:
+        ports(Scripted(refused), replace(NAMES, archive_bucket="archive")).perform(effect)
+    started = f"{operation} was refused: AccessDeniedException: said "
+    assert caught.value.message.startswith(started)
+
+
 def test_the_message_of_aws_is_cut_short() -> None:
     fault = fault_of(Put("mail", ITEM), answered(400, "ValidationException"))
     assert len(fault.message) < 300
@@ -174,8 +218,10 @@ def test_messages_that_are_not_taken_twice_are_a_fault() -> None:
 def test_an_effect_of_the_driver_cannot_be_performed() -> None:
     task = RunTask("pack", "task", {}, "default", "r", None, "order", 0, 1, 0)
     for effect in (Begin((0, 1), task), SetVisibility(5)):
-        with pytest.raises(HoldfastBug, match="cannot be performed here"):
+        said = f"{type(effect).__name__} cannot be performed here"
+        with pytest.raises(HoldfastBug) as caught:
             ports(Scripted()).perform(effect)
+        assert caught.value.message == said
 
 
 def test_names_come_from_the_environment_and_a_missing_one_is_named() -> None:
@@ -187,6 +233,11 @@ def test_names_come_from_the_environment_and_a_missing_one_is_named() -> None:
     queues: tuple[QueueName, ...] = ("work", "single", "starts")
     assert [every.queue_url(queue) for queue in queues] == ["name 3", "name 4", "name 5"]
     assert [every.dead_letter_url(queue) for queue in queues] == ["name 6", "name 7", "name 8"]
+
+    # A worker has no queue of dead letters, and a stack without an archive no bucket for it.
+    needed = {variable: name for variable, name in environment.items() if name}
+    assert len(needed) == 6
+    assert ResourceNames.from_environment(needed) == NAMES
 
     del environment[resources.ENV_MAIL_TABLE]
     with pytest.raises(ServiceFault, match=resources.ENV_MAIL_TABLE) as fault:

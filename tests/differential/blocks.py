@@ -23,12 +23,16 @@ _MATCHES: Final = (
     ("Line", ('Line(sku="a")', "Line(qty=0 | 1)")),
     ("Line", ("Line(sku=~str, qty=2)", "Line(qty=~int)")),
     ("Level", ("Level.LOW", "Level.HIGH")),
-    ("list[int]", ("[]", "[~int, 1]", "[~int, *_]")),
+    ("list[int]", ("[]", "[~int, 1]", "[~int, *~list[int]]")),
     ("list[str]", ('["a", ~str]', "[_]")),
     ("Card | Transfer", ("Card(digits=~str)", "Transfer() as ~Transfer")),
     ("int", ("0", "~int if b")),
+    ("dict[str, int]", ('{"a": ~int}', '{"k": 0 | 2, **~dict[str, int]}', "{}")),
+    ("dict[str, Any]", ('{"k": True, "a": str(~str)}', '{"k": int(~int), "a": _}')),
+    ("dict[str, Any]", ('{"a": 7 | "x"}', '{"": None}')),
+    ("Any", ("str(~str)", '{"a": 1 | 2}', "bool()", "int(~int)", "list() | None")),
 )
-_NAMED: Final = re.compile(r"~(\w+)")
+_NAMED: Final = re.compile(r"~(\w+(?:\[[^]]*\])?)")
 
 
 class BlockStatements(SimpleStatements):

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from tests.differential import everyday
+from tests.differential import everyday, values
 from tests.differential.choices import Choices
 
 #: Type -> literals; the first one is the simplest.
@@ -66,6 +66,8 @@ PATTERNS: Final = {
         "sum({x % 3 for x in <list[int]>})",
         "<list[int]>.index(<int.>)",
         "pow(<int.>, 2)",
+        "summed(<int>, <int.>, *<list[int]>, scale=<int.>, a=<int>)",
+        "summed(*<list[int]>)",
         "(pay.cents if isinstance(pay, Transfer) else 0)",
         "max(<list[Line]>, key=lambda one: one.qty, default=line).qty",
         "<list[str]>.count(<str>)",
@@ -249,6 +251,8 @@ PATTERNS: Final = {
     "Line": [
         "Line(sku=<str>, qty=<int>)",
         "Line(sku=<str>, tags=<list[str]>)",
+        "Line.of(<str>, <str>, *<list[str]>, a=<int>)",
+        "<Line!>.of(<str>)",
         "<list[Line]>[<int.>]",
         "<Line>.model_copy(update={'qty': <int>})",
         "<Line>.model_copy(update={'sku': <str>, 'tags': <list[str]>})",
@@ -281,8 +285,9 @@ PATTERNS: Final = {
         "order.model_copy()",
     ],
 }
-for _type, _more in everyday.PATTERNS.items():
-    PATTERNS[_type] += _more
+for _patterns in (everyday.PATTERNS, values.PATTERNS):
+    for _type, _more in _patterns.items():
+        PATTERNS[_type] += _more
 TYPES: Final = list(LITERALS)
 #: `<type>`, `<type.>`, and `<source::body>`: the rest of a comprehension over a list.
 _TYPE: Final = r"[A-Za-z]\w*(?:\[[\w\[\], ]+\])?(?: \| None)?"

@@ -48,7 +48,7 @@ from holdfast.testing.definitions import program_of
 from holdfast.testing.direct import DRAWN
 from holdfast.testing.ends import end_of_error
 from holdfast.testing.secrecy import SEALS
-from tests.differential import shop
+from tests.differential import baskets, shop
 from tests.differential.choices import Choices
 from tests.differential.programs import HEADER, program
 from tests.differential.runs import _RESULTS, INPUTS, TooLong, loaded
@@ -185,7 +185,7 @@ class CoreRun:
 
     def _task(self, name: str) -> Task[..., Any]:
         found = library_task(name)
-        task = getattr(shop, name) if found is None else found
+        task = getattr(shop if hasattr(shop, name) else baskets, name) if found is None else found
         assert isinstance(task, Task)
         return task
 

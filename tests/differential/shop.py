@@ -9,7 +9,7 @@ from enum import Enum, StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from holdfast import (
     BlockTimeout,
@@ -72,6 +72,7 @@ __all__ = [
     "Small",
     "TaskError",
     "Transfer",
+    "TypeAdapter",
     "WaitTimeout",
     "again",
     "ask",
@@ -116,10 +117,12 @@ __all__ = [
     "sleep",
     "sleep_until",
     "slow_part",
+    "spread",
     "start",
     "step",
     "stop",
     "sum_of",
+    "summed",
     "task",
     "timedelta",
     "timeout",
@@ -150,6 +153,17 @@ class Line(BaseModel):
     sku: str
     qty: int = 1
     tags: list[str] = []
+
+    @classmethod
+    def of(cls, sku: str, *tags: str, **sizes: int) -> Line:
+        return cls(sku=sku, qty=sum(sizes.values()), tags=list(tags))
+
+    @classmethod
+    def first_of(cls, lines: list[Line]) -> Line:
+        for line in lines:
+            if line.qty > 1:
+                return line
+        return cls.of("none")
 
 
 class Order(BaseModel):
@@ -333,6 +347,17 @@ def label_of(line: Line, least: int = 2) -> str:
 
 def bounded(number: int) -> int:
     return min(max(number, 0), 9) if number != 3 else 4
+
+
+def summed(*numbers: int, scale: int = 1, **more: int) -> int:
+    return sum(numbers) * scale + len(more)
+
+
+def spread(first: int, *numbers: int) -> int:
+    """A helper with a loop over its arguments."""
+    for number in numbers:
+        first = number - first
+    return first + len(numbers)
 
 
 def doubled(items: list[int]) -> list[int]:

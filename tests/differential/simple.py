@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from tests.differential.drawing import Drawing, Rows
 from tests.differential.expressions import TYPES
+
+_PATIENT: Final = "slow_part.options(timeout=minutes(50), retry=Retry(max_attempts=2))"
 
 
 class SimpleStatements(Drawing):
@@ -73,6 +76,9 @@ class SimpleStatements(Drawing):
             ("int", f"picky_part({self.e('int')})"),
             ("int", f"late_part({self.e('timedelta', 1)})"),
             ("int", f"graph_part(number={self.e('int')}, name={self.e('str', 1)})"),
+            ("int", f"{_PATIENT}({self.e('list[Line]', 1)})"),
+            ("int", f"picky_part.options(retry=Retry(on=(Small,)))({self.e('int')})"),
+            ("str", f"part.options(timeout=seconds(30), label='in time')({self.e('int')})"),
         ]
         return [self._assigned(*self.choices.pick(calls))], True
 

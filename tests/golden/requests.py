@@ -85,3 +85,10 @@ def kept(key: str) -> list[int]:
         seen.append(request)
         request.reply(1)
     return seen
+
+
+@workflow
+def only_raises(key: str) -> int:
+    with receive("ask", work, key=key) as request:
+        raise ValueError(request.data)
+    return 1

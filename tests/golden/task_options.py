@@ -7,6 +7,11 @@ from tests.golden.shop import charge
 
 
 @workflow
+def part(n: int) -> int:
+    return n
+
+
+@workflow
 def flow(n: int) -> None:
     charge.options(timeout=n)("a", 1)
     charge.options(heartbeat=minutes(n))("a", 1)
@@ -17,4 +22,7 @@ def flow(n: int) -> None:
     charge.options(heartbeat=seconds(0.5))("a", 1)
     charge.options(timeout=minutes(15))("a", 1)
     charge.options(timeout=minutes(5))
+    part.options(heartbeat=minutes(1))(n)
+    part.options(timeout=seconds(0.5))(n)
+    part.options(retry=Retry())([1, 2][n])
     parallel(charge.options(timeout=minutes(5)), lambda: 1)

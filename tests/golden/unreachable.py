@@ -16,3 +16,14 @@ def flow(order: Order) -> None:
             return
     return
     notify("a", "b")
+
+
+@workflow
+def lost_break(order: Order) -> int:
+    while True:
+
+        class Found: ...
+
+        with open(order.id):
+            break
+    return 1

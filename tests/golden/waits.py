@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from holdfast import (again, ask, publish, send, start, wait_for_event, workflow)
+from holdfast import (again, ask, minutes, publish, send, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 
@@ -19,8 +19,8 @@ def flow(order: Order, n: int) -> None:
     wait_for_event("paid", set[Payment], key=order.id)
     wait_for_event("paid", dict, key=order.id)
     wait_for_event("paid", dict[int, Payment], key=order.id)
-    wait_for_event("paid", list[Payment | None], key=order.id)
-    wait_for_event("paid", Payment | None, key=order.id)
+    wait_for_event("paid", list[set[Payment]], key=order.id)
+    wait_for_event("paid", set[Payment] | None, key=order.id)
     wait_for_event("paid", tuple[int, int], key=order.id)
     wait_for_event("paid", Payment, key=n)
     ask("Sure?", bool, assignee=order.coupon)
@@ -32,6 +32,7 @@ def flow(order: Order, n: int) -> None:
     send(f"done.{n}", n, key=order.id)
     start(order, n)
     start(flow)
+    start(flow, order, n, delay=minutes(5))
     again(order, n)
     wait_for_event("paid?", Payment, key=order.id)
     wait_for_event("loose", Loose, key=order.id)

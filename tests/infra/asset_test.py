@@ -248,8 +248,8 @@ def test_the_modules_of_a_project_are_found_in_it_and_in_its_src(
 
 
 def test_a_definition_stands_beside_the_module_of_its_workflow(tmp_path: Path) -> None:
-    for name, folder in (("a.b:f", "a"), ("a:f", "a"), ("c:f", "")):
-        (tmp_path / "a").mkdir(exist_ok=True)
+    (tmp_path / "a/d").mkdir(parents=True)
+    for name, folder in (("a.b:f", "a"), ("a.d.e:f", "a/d"), ("a:f", "a"), ("c:f", "")):
         workflow: Any = type("Workflow", (), {"function": name})
         assert bundle._folder_of(workflow, tmp_path) == tmp_path / folder
 

@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.infra.groups import FoundGroup, Group, find_groups, require_groups, unknown_group
 from holdfast.infra.unfit import Unfit
 from tests.infra.construct_test import allowed, functions
-from tests.infra.template import Template, as_list, target_of
+from tests.infra.template import LAYER_ARN, Template, as_list, construct_name, target_of
 
 # One of xdist's workers takes them all: a second one would only wait for the synthesis.
 pytestmark = pytest.mark.xdist_group("templates")
@@ -67,6 +67,11 @@ def test_the_function_of_a_group_has_its_own_size_and_environment(shop: Template
     assert "ReservedConcurrentExecutions" not in mail
     # The VPC and the layers of `tasks` are those of the functions that run the other tasks.
     assert not {"VpcConfig", "Layers"} & mail.keys()
+    year_end = functions(shop, "Flows")["GroupYearEnd"]
+    assert year_end["Layers"] == [LAYER_ARN]
+    [group] = year_end["VpcConfig"]["SecurityGroupIds"]
+    assert construct_name(group["Fn::GetAtt"][0]) == "FlowsGroupYearEndTasksGroup"
+    assert "ec2:CreateNetworkInterface" in rights(shop, "FlowsGroupYearEndFunctionRole")
 
 
 def test_the_dashboard_s_cost_has_the_functions_of_groups(shop: Template) -> None:
@@ -119,9 +124,15 @@ def test_a_group_without_tasks_is_refused_and_the_nearest_one_is_proposed() -> N
     with pytest.raises(HoldfastError) as refused:
         require_groups({"paymets": Group()}, FOUND, "Shop/Flows")
     assert refused.value.code == "HF424"
-    assert "the groups with tasks are: payments" in refused.value.message
+    assert refused.value.message == (
+        "Holdfast Shop/Flows: the group 'paymets' has no task; the groups with tasks are: payments"
+    )
     assert refused.value.help == "write 'payments'"
-    assert "no task has a group" in unknown_group("x", {}, "Shop/Flows").message
+    alone = unknown_group("x", {}, "Shop/Flows")
+    assert alone.message == "Holdfast Shop/Flows: the group 'x' has no task; no task has a group"
+    assert alone.help == '@task(group="x") in one of the modules'
+    assert "are: mail, payments" in unknown_group("x", ["payments", "mail"], "Shop").message
+    assert unknown_group("paymen", ["payment", "payments"], "Shop").help == "write 'payment'"
 
 
 def test_a_task_that_may_outlast_the_function_of_its_group_is_refused() -> None:
@@ -135,19 +146,14 @@ def test_a_group_that_the_construct_does_not_name_has_the_defaults() -> None:
     assert require_groups({}, FOUND, "Shop/Flows") == {"payments": Group()}
 
 
-@pytest.mark.parametrize(
-    ("group", "key"),
-    [
-        (Group(memory_mb=64), "groups.payments.memory_mb"),
-        (Group(timeout_seconds=901), "groups.payments.timeout_seconds"),
-        (Group(concurrency=0), "groups.payments.concurrency"),
-        (Group(environment={"AWS_REGION": "x"}), "groups.payments.environment"),
-    ],
-)
-def test_a_setting_that_cannot_be_is_named(group: Group, key: str) -> None:
-    with pytest.raises(Unfit) as refused:
-        require_groups({"payments": group}, FOUND, "Shop/Flows")
-    assert refused.value.key == key
+def test_a_variable_that_lambda_sets_itself_is_refused() -> None:
+    for taken in (
+        Group(environment={"AWS_REGION": "x"}),
+        Group(secrets={"AWS_REGION": None}),  # type: ignore[dict-item]
+    ):
+        with pytest.raises(Unfit) as refused:
+            require_groups({"payments": taken}, FOUND, "Shop/Flows")
+        assert refused.value.key == "groups.payments.environment"
 
 
 def test_the_longest_time_out_may_be_that_of_a_second_task_with_the_name(

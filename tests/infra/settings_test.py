@@ -12,7 +12,15 @@ from holdfast import resources
 from holdfast.errors import HoldfastError
 from holdfast.infra.bounds import AlarmBounds
 from holdfast.infra.bundle import build_asset, compile_workflows
-from holdfast.infra.settings import JwtIssuer, Settings, require_key
+from holdfast.infra.settings import (
+    _LOG_DAYS,
+    _RESERVED,
+    JwtIssuer,
+    Settings,
+    require_key,
+    require_variables,
+)
+from holdfast.infra.unfit import Unfit
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 
@@ -99,50 +107,115 @@ def test_choices_arrive_as_text_from_the_command_line() -> None:
     )
 
 
+ON_OFF = "on or off"
+NO_TIME_OUT = "no value: a task may run for 14 minutes in a worker"
+SIZES = "one of memory_mb, timeout_seconds, concurrency"
+MODULES = "Python module names, separated by commas"
+PYTHONS = "one of 3.11, 3.12, 3.13, 3.14"
+BATCH = "a whole number from 1 to 10"
+BOUND = "a number from 0, or none for no alarm"
+BOUNDS = "one of failed, retries, oldest_wait_days, dollars_per_day"
+POLICIES = "ARNs of at most 10 managed policies, separated by commas"
+ARN = "arn:aws:iam::111122223333:policy/a"
+
+
 @pytest.mark.parametrize(
-    ("key", "value"),
+    ("key", "value", "refused_as", "expected"),
     [
-        ("modules", ""),
-        ("modules", None),
-        ("modules", "orders.flow,,refunds"),
-        ("modules", "../orders"),
-        ("architecture", "sparc"),
-        ("python", "3"),
-        ("python", "latest"),
-        ("reserved_concurrency", "perhaps"),
-        ("status_events", ""),
-        ("forms", "yes"),
-        ("question_events", ""),
-        ("payload_limit", "256"),
-        ("secrets", ""),
-        ("customer_managed_key", "alias/mine"),
-        ("archive", "s3://history"),
-        ("jwt_issuer", "https://issuer.example"),
-        ("jwt_audience", "shop"),
-        ("work_batch", "11"),
-        ("work_batch", "many"),
-        ("log_retention_days", "31"),
-        ("functions", "worker"),
-        ("functions", "[]"),
-        ("alarm_bounds", "3"),
-        ("alarm_bounds", '{"failed": -1}'),
-        ("alarm_bounds", '{"failed": "3"}'),
-        ("alarm_bounds", '{"failures": 3}'),
-        ("task_policies", "AmazonSQSFullAccess"),
-        ("task_policies", "arn:aws:iam::111122223333:role/worker"),
-        ("task_policies", "arn:aws:iam::111122223333:policy/a,"),
-        ("task_policies", ",".join(["arn:aws:iam::111122223333:policy/a"] * 11)),
+        ("modules", "", "modules", MODULES),
+        ("modules", None, "modules", MODULES),
+        ("modules", "orders.flow,,refunds", "modules", MODULES),
+        ("modules", "../orders", "modules", MODULES),
+        ("architecture", "sparc", "architecture", "arm64 or x86_64"),
+        ("python", "3", "python", PYTHONS),
+        ("python", "latest", "python", PYTHONS),
+        ("reserved_concurrency", "perhaps", "reserved_concurrency", ON_OFF),
+        ("status_events", "", "status_events", ON_OFF),
+        ("forms", "yes", "forms", ON_OFF),
+        ("question_events", "", "question_events", ON_OFF),
+        ("payload_limit", "256", "payload_limit", ON_OFF),
+        ("history_limit", "", "history_limit", ON_OFF),
+        ("secrets", "", "secrets", ON_OFF),
+        ("customer_managed_key", "alias/mine", "customer_managed_key", ON_OFF),
+        ("archive", "s3://history", "archive", ON_OFF),
+        # The missing one of the two is named.
+        ("jwt_issuer", "https://x", "jwt_audience", "the audience, since `jwt_issuer` is set"),
+        ("jwt_audience", "shop", "jwt_issuer", "the issuer's URL, since `jwt_audience` is set"),
+        ("work_batch", "0", "work_batch", BATCH),
+        ("work_batch", "11", "work_batch", BATCH),
+        ("work_batch", "many", "work_batch", BATCH),
+        (
+            *("log_retention_days", "31", "log_retention_days"),
+            f"one of the numbers of days that CloudWatch Logs knows: {_LOG_DAYS}",
+        ),
+        ("functions", "worker", "functions", "a JSON object"),
+        ("functions", "[]", "functions", "a JSON object"),
+        ("alarm_bounds", "3", "alarm_bounds", "a JSON object"),
+        ("alarm_bounds", '{"failed": -1}', "alarm_bounds.failed", BOUND),
+        ("alarm_bounds", '{"failed": "3"}', "alarm_bounds.failed", BOUND),
+        ("alarm_bounds", '{"retries": true}', "alarm_bounds.retries", BOUND),
+        ("alarm_bounds", '{"failures": 3}', "alarm_bounds", BOUNDS),
+        ("task_policies", "AmazonSQSFullAccess", "task_policies", POLICIES),
+        ("task_policies", "arn:aws:iam::111122223333:role/worker", "task_policies", POLICIES),
+        ("task_policies", f"{ARN},", "task_policies", POLICIES),
+        ("task_policies", ",".join([ARN] * 11), "task_policies", POLICIES),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused_by_name_with_the_way_to_set_it(
-    key: str, value: str | None
+    key: str, value: str | None, refused_as: str, expected: str
 ) -> None:
     with pytest.raises(HoldfastError) as refused:
         settings(**{key: value})
-    message = str(refused.value)
-    assert message.startswith("error[HF401]: context `")
-    assert "; expected " in message
-    assert "cdk deploy -c" in message
+    assert refused.value.code == "HF401"
+    assert refused.value.message.startswith(f"context `{refused_as}` is ")
+    assert refused.value.message.endswith(f"; expected {expected}")
+    name = refused_as.partition(".")[0]
+    assert refused.value.help == f"set `{name}` in cdk.json, or with `cdk deploy -c {name}=...`"
+
+
+def test_a_choice_at_its_bound_is_accepted() -> None:
+    chosen = settings(
+        work_batch=1,
+        starts_per_second=1,
+        task_policies=",".join([ARN] * 10),
+        alarm_bounds={"failed": 0, "dollars_per_day": 0.5},
+        forms="On",
+        archive="FALSE",
+    )
+    assert (chosen.work_batch, chosen.starts_per_second) == (1, 1)
+    assert len(chosen.task_policies) == 10
+    assert chosen.has_forms
+    assert not chosen.has_archive
+
+
+def test_a_number_that_the_context_does_not_have_is_the_default() -> None:
+    numbers = ("work_batch", "start_concurrency", "starts_per_second", "log_retention_days")
+    assert settings(**dict.fromkeys(numbers)) == settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_accepted"),
+    [
+        *[(name, True) for name in ("STAGE", "A1", "a_b", "HOLDFAST", "AWS_STAGE")],
+        # Source: Lambda API, Environment: a letter, and then letters, digits and _.
+        *[(name, False) for name in ("", "A", "1A", "_A", "A-B", "A B")],
+        # Source: Lambda developer guide, "Defined runtime environment variables".
+        *[(name, False) for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")],
+        *[(name, False) for name in ("AWS_LAMBDA_FUNCTION_NAME", "HOLDFAST_STACK")],
+    ],
+)
+def test_a_variable_of_the_user_has_a_name_that_lambda_and_holdfast_leave_free(
+    name: str, is_accepted: bool
+) -> None:
+    if is_accepted:
+        require_variables("environment", [name])
+        return
+    with pytest.raises(Unfit) as refused:
+        require_variables("environment", ["STAGE", name])
+    assert refused.value.in_construct("Shop").message == (
+        f"Holdfast Shop: `environment` is {name!r}; expected names of letters, digits and _ that "
+        f"do not begin with {_RESERVED}"
+    )
 
 
 def test_each_function_has_its_own_memory_time_out_and_concurrency() -> None:
@@ -159,14 +232,26 @@ def test_each_function_has_its_own_memory_time_out_and_concurrency() -> None:
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ({"worke": {}}, "`functions` is 'worke'; expected one of worker, worker-single"),
-        ({"worker": 512}, "`functions.worker` is 512; expected an object"),
-        ({"worker": {"memory": 512}}, "`functions.worker` is 'memory'; expected one of memory_mb"),
-        ({"worker": {"memory_mb": 64}}, "a whole number from 128 to 10240"),
-        ({"worker": {"memory_mb": "512"}}, "a whole number from 128 to 10240"),
-        ({"worker": {"concurrency": 3}}, "a whole number from 4 to 10000"),
-        ({"worker": {"timeout_seconds": 60}}, "a task may run for 14 minutes in a worker"),
-        ({"api": {"timeout_seconds": 30}}, "a whole number from 3 to 29"),
+        (
+            {"worke": {}},
+            "`functions` is 'worke'; expected one of worker, worker-single, events, sweeper, api",
+        ),
+        (
+            {"worker": 512},
+            "`functions.worker` is 512; expected an object such as {'memory_mb': 1024}",
+        ),
+        (
+            {"worker": {"memory": 512}},
+            f"`functions.worker` is 'memory'; expected {SIZES}",
+        ),
+        (
+            {"worker": {"timeout_seconds": 60}},
+            f"`functions.worker.timeout_seconds` is 60; expected {NO_TIME_OUT}",
+        ),
+        (
+            {"api": {"timeout_seconds": 30}},
+            "`functions.api.timeout_seconds` is 30; expected a whole number from 3 to 29",
+        ),
     ],
 )
 def test_a_size_that_a_function_cannot_have_is_refused_with_its_bounds(
@@ -174,14 +259,22 @@ def test_a_size_that_a_function_cannot_have_is_refused_with_its_bounds(
 ) -> None:
     with pytest.raises(HoldfastError, match="HF401") as refused:
         settings(functions=sizes)
-    assert said in str(refused.value)
+    assert refused.value.message == f"context {said}"
 
 
 def test_a_workflow_with_secrets_is_not_deployed_without_their_key() -> None:
-    secrets = {"fulfil": ("fulfil.card", "charge.card"), "refund": ()}
-    with pytest.raises(HoldfastError, match=r"secrets in fulfil \(fulfil.card, charge") as refused:
+    secrets = {"fulfil": ("fulfil.card", "charge.card"), "refund": (), "ship": ("pin",)}
+    with pytest.raises(HoldfastError) as refused:
         require_key(settings(), secrets)
     assert refused.value.code == "HF404"
+    assert refused.value.message == (
+        "there are secrets in fulfil (fulfil.card, charge.card); ship (pin), and the stack has no "
+        "key for them"
+    )
+    assert refused.value.help == (
+        "set context `secrets` to on, in cdk.json or with `cdk deploy -c secrets=on`; for "
+        "Holdfast(...), leave `secrets_key` out"
+    )
     require_key(settings(secrets="on"), secrets)
     require_key(settings(), {"refund": ()})
 

@@ -50,13 +50,30 @@ def test_a_template_is_as_it_was_reviewed(assembly: Path, name: str) -> None:
 
 def text_of(assembly: Path, name: str) -> list[str]:
     """Return a line for each value in the template: its resource, its place, the value."""
-    found = _values(assembly / f"{TEMPLATES[name]}.template.json")
+    found = _reviewed(assembly / TEMPLATES[name])
     if name == "default":
         return sorted(found)
-    default = _values(assembly / "Default.template.json")
+    default = _reviewed(assembly / "Default")
     return [f"- {line}" for line in sorted(default - found)] + [
         f"+ {line}" for line in sorted(found - default)
     ]
+
+
+def _reviewed(stack: Path) -> set[str]:
+    return _values(stack.with_name(f"{stack.name}.template.json")) | accepted(stack)
+
+
+def accepted(stack: Path) -> set[str]:
+    """Return the findings of the security checks that each construct accepts, with the reasons."""
+    metadata = stack.with_name(f"{stack.name}.metadata.json").read_text(encoding="utf-8")
+    return {
+        _CONSTRUCTS.sub("", f"{place or 'Stack'} accepts {_plain(finding)}: {reason}")
+        for path, entries in json.loads(metadata).items()
+        for place in ["/".join(path.split("/")[3:])]
+        for entry in entries
+        if entry["type"] == "aws:cdk:acknowledged-rules"
+        for finding, reason in entry["data"].items()
+    }
 
 
 def _values(path: Path) -> set[str]:

@@ -36,8 +36,7 @@ ROOT = Path(__file__).parents[2]
 
 def main(asset: str, directory: str) -> None:
     app = App(outdir=directory)
-    # Its findings go into the assembly's validation report, and fail the synthesis.
-    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    add_checks(app)
     settings = Settings.from_context(app.node.try_get_context)
     chosen = dataclasses.replace(
         settings,
@@ -73,10 +72,29 @@ def main(asset: str, directory: str) -> None:
     synthesise_page("how-to/groups.md", f"{directory}/groups")
 
 
+def add_checks(app: App) -> None:
+    """Their findings go into the assembly's validation report, and fail the synthesis."""
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+
+
 def synthesise_shop(asset: Path, directory: str) -> None:
     """Make a user's stack: no context key is set, and nothing of cdk.json is read."""
     app = App(outdir=directory)
     stack = Stack(app, "Shop")
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Vpc",
+        vpc_id="vpc-0a1b2c3d",
+        availability_zones=["eu-west-1a"],
+        private_subnet_ids=["subnet-0a1b2c3d"],
+        isolated_subnet_ids=["subnet-1a1b2c3d"],
+    )
+    layer = lambda_.LayerVersion.from_layer_version_arn(stack, "Layer", LAYER_ARN)
+    policy = iam.ManagedPolicy(
+        stack,
+        "Call",
+        statements=[iam.PolicyStatement(actions=["ses:SendEmail"], resources=["*"])],
+    )
     flows = Holdfast(
         stack,
         "Flows",
@@ -94,27 +112,17 @@ def synthesise_shop(asset: Path, directory: str) -> None:
                 secrets={"BANK_KEY": secretsmanager.Secret(stack, "BankKey")},
             ),
             "mail": Group(),
+            "year-end": Group(vpc=vpc, layers=[layer], task_policies=[policy]),
         },
-        layers=[lambda_.LayerVersion.from_layer_version_arn(stack, "Layer", LAYER_ARN)],
-        vpc=ec2.Vpc.from_vpc_attributes(
-            stack,
-            "Vpc",
-            vpc_id="vpc-0a1b2c3d",
-            availability_zones=["eu-west-1a"],
-            private_subnet_ids=["subnet-0a1b2c3d"],
-        ),
-        task_policies=[
-            iam.ManagedPolicy(
-                stack,
-                "Call",
-                statements=[iam.PolicyStatement(actions=["ses:SendEmail"], resources=["*"])],
-            )
-        ],
+        layers=[layer],
+        vpc=vpc,
+        task_policies=[policy],
         alarms=sns.Topic(stack, "OnCall"),
         alarm_bounds=AlarmBounds(failed=None, retries=None),
         notify_questions_to=sns.Topic(stack, "Desk"),
         log_retention_days=90,
         starts_per_second=5_000,
+        archive=True,
     )
     key = kms.Key(stack, "ReceiptsKey")
     s3.Bucket(stack, "Receipts", encryption_key=key).grant_read_write(flows.tasks)
@@ -122,6 +130,7 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     s3.Bucket(stack, "Ledger").grant_read(flows.group("payments"))
     database = ec2.SecurityGroup.from_security_group_id(stack, "Database", "sg-0a1b2c3d")
     database.connections.allow_from(flows.tasks, ec2.Port.tcp(5432))
+    database.connections.allow_from(flows.group("year-end"), ec2.Port.tcp(5433))
     website = iam.Role(stack, "Website", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     flows.grant_start(website)
     flows.grant_read(website)
@@ -145,7 +154,18 @@ def synthesise_shop(asset: Path, directory: str) -> None:
     CfnOutput(stack, "Executions", value=flows.executions_table.table_arn)
     CfnOutput(stack, "Inbox", value=flows.inbox_table.table_arn)
     issuer = JwtIssuer("https://issuer.example", "shop")
-    Holdfast(stack, "Other", modules=["shop.order"], asset=asset, api=issuer, snap_start=True)
+    Holdfast(
+        stack,
+        "Other",
+        modules=["shop.order"],
+        asset=asset,
+        api=issuer,
+        snap_start=True,
+        forms=True,
+        vpc=vpc,
+        vpc_subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED),
+        security_groups=[database],
+    )
     app.synth()
 
 

@@ -258,7 +258,7 @@ class Copy:
                 pytest.main([*FLAGS, *map(str, files)], plugins=[measure])
         return measure.measured()
 
-    def _synthesise(self, target: Path) -> dict[str, str]:
+    def _synthesise(self, target: Path) -> dict[str, tuple[str, set[str]]]:
         """Make the templates and return them. Those of the pages of docs/ are made of healthy code
         alone: what they say is in the others, too.
         """
@@ -273,7 +273,7 @@ class Copy:
                 healthy / Path(folder).name, folder
             )
             # The rules of cdk-nag take half of the time.
-            program.Validations = Mock()
+            program.add_checks = Mock()
         program.main(str(asset), str(target))
         return _templates(target)
 
@@ -288,8 +288,16 @@ def _merged(one: Measured, other: Measured) -> Measured:
     return {**one[0], **other[0]}, lines, [*one[2], *other[2]]
 
 
-def _templates(target: Path) -> dict[str, str]:
-    return {name: (target / f"{name}.template.json").read_text("utf-8") for name in TEMPLATES}
+def _templates(target: Path) -> dict[str, tuple[str, set[str]]]:
+    """Return each template, with the findings of the security checks that it accepts."""
+    snapshot = importlib.import_module("tests.infra.snapshot_test")
+    return {
+        name: (
+            (target / f"{name}.template.json").read_text("utf-8"),
+            snapshot.accepted(target / name),
+        )
+        for name in TEMPLATES
+    }
 
 
 def _run(copy: Copy, asked: Sequence[str], send: int, is_for_templates: bool) -> None:

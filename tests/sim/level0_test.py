@@ -15,8 +15,8 @@ from holdfast_simulator import levels, reports
 from holdfast_simulator.levels import LEVELS
 
 STATEMACHINES: Final = Path(__file__).parents[2] / "statemachines"
-PARTS: Final = 10
-#: The parts of the default run, one of ten. The slow run has the others.
+PARTS: Final = 20
+#: The parts of the default run, one of twenty. The slow run has the others.
 FAST: Final = {0}
 LEVEL: Final = LEVELS[0]
 

@@ -15,6 +15,7 @@ from statemachines.fates import Fate
 from tests.builders import CHANCE, Shop
 from tests.order_shop import TENANT, OrderShop
 from tests.sim.orders_crash_test import an_order
+from tests.thorough import some
 from tests.unit.dsl_kit import loaded
 
 REASON = {"error": "Shop.Closed", "cause": "the shop closes"}
@@ -78,7 +79,7 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
     counting = CrashAt(None, when)
     ClosingShop(counting).run()
     assert counting.seen > 50
-    for number in counting.numbers:
+    for number in some(counting.numbers):
         shop = ClosingShop(CrashAt(number, when))
         assert shop.run() == EXPECTED, number
         assert (check(shop.world), lost(shop.world)) == ([], []), number
@@ -99,6 +100,7 @@ def test_crashes_at_random_undo_it_all_the_same() -> None:
 RENTED = """
 from __future__ import annotations
 from holdfast import TaskError, compensating, seconds, sleep, task, workflow
+from tests.thorough import some
 
 class NoFuel(TaskError): ...
 

@@ -237,6 +237,7 @@ def maps(lines: list[Line], names: dict[str, int], n: int) -> None:
     reveal_type(each(names, lambda name: charge(name)))  # -> list[Payment]
     reveal_type(each(names, child))  # -> list[list[int]]
     reveal_type(each(lines, pack.options(label="pack it")))  # -> list[str]
+    reveal_type(each(names, child.options(timeout=hours(1), retry=Retry())))  # -> list[list[int]]
     reveal_type(each(lines, pack, tolerate=n))  # -> list[str | None]
     reveal_type(each(lines, lambda some: len(some), batch=10))  # -> list[int]
     reveal_type(each(lines, lambda some: some[0].sku, batch=10))  # -> list[str]

@@ -70,7 +70,7 @@ def ship_order(order: Order, box: str = "small", *, tags: list[str] = ["new", "{
 SHOP = """
 from __future__ import annotations
 
-from holdfast import each, workflow
+from holdfast import Retry, WaitTimeout, days, each, minutes, seconds, sleep, workflow
 from shipping_flows import Order, OutOfStock, Parcel, lookup, ship_order
 
 
@@ -81,6 +81,28 @@ def sell(order: Order, box: str) -> str:
     except OutOfStock as err:
         return str(err)
     return shipped.box
+
+
+@workflow
+def sell_twice(order: Order) -> str:
+    try:
+        return ship_order.options(retry=Retry(max_attempts=2, interval=seconds(1)))(order).box
+    except OutOfStock as err:
+        return str(err)
+
+
+@workflow
+def nap() -> str:
+    sleep(days(1))
+    return "awake"
+
+
+@workflow
+def sell_in_time() -> str:
+    try:
+        return nap.options(timeout=minutes(1), label="a short nap")()
+    except WaitTimeout:
+        return "late"
 
 
 @workflow
@@ -169,6 +191,18 @@ def test_a_call_is_a_task_with_the_childs_whole_input(shop: ModuleType) -> None:
     assert list(arguments) == ["order", "box", "tags"]
     assert (arguments["order"], arguments["box"]) == ("{% $order %}", '{% $box & "!" %}')
     assert [catcher["ErrorEquals"] for catcher in state["Catch"]] == [["OutOfStock"]]
+
+
+def test_the_settings_of_a_call_are_fields_of_its_state(shop: ModuleType) -> None:
+    state = compile_workflow(shop.sell_in_time).asl["States"]["a short nap"]
+    assert (state["Resource"], state["TimeoutSeconds"]) == ("holdfast:workflow:nap", 60)
+    assert compile_workflow(shop.sell_twice).asl["States"]["ship_order"]["Retry"][0] == {
+        "ErrorEquals": ["States.ALL"],
+        "IntervalSeconds": 1,
+        "MaxAttempts": 1,
+        "BackoffRate": 2.0,
+        "JitterStrategy": "FULL",
+    }
 
 
 def test_the_map_says_which_workflows_are_called_and_where_they_are(shop: ModuleType) -> None:
@@ -267,3 +301,9 @@ def test_a_check_of_the_modules_says_so_too(shop: ModuleType) -> None:
     _, (error,) = try_modules(["apart_flows"])
     assert "HF103" in error
     assert try_modules(["apart_flows", "shipping_flows"])[1] == []
+
+
+def test_a_retried_child_is_another_execution_and_a_late_one_is_stopped(shop: ModuleType) -> None:
+    nine = {"order": {"id": "o1", "pieces": 10}}
+    assert outcome("sell_twice", nine) == ("only nine", 2)
+    assert outcome("sell_in_time", {}) == ("late", 1)

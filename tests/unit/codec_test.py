@@ -30,6 +30,7 @@ from holdfast.runtime.storage.formats import FORMATS, inflate
 from holdfast.runtime.storage.value_book import ValueBook
 from holdfast_simulator.invariants import check
 from tests.builders import Shop, call, machine
+from tests.thorough import examples
 from tests.unit.core_kit import START_MS, Case, one
 
 
@@ -116,7 +117,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, database=None, derandomize=True)
 @given(JSON)
 def test_any_json_comes_back_as_it_was(value: Any) -> None:
     found = read_back(stored(value))
@@ -494,7 +495,7 @@ def damaged(item: Item, attribute: str, value: Any) -> Mapping[str, Any]:
     return {**item, attribute: value}
 
 
-@settings(max_examples=200, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, database=None, derandomize=True)
 @given(st.sampled_from(sorted(GOOD)), DAMAGE)
 def test_a_damaged_record_is_refused_by_a_code_of_ours(attribute: str, value: Any) -> None:
     try:
@@ -503,7 +504,7 @@ def test_a_damaged_record_is_refused_by_a_code_of_ours(attribute: str, value: An
         return
 
 
-@settings(max_examples=200, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, database=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(0, 255))
 def test_a_flipped_byte_in_a_record_is_refused_or_harmless(place: int, byte: int) -> None:
     data = GOOD["ev"]
@@ -515,7 +516,7 @@ def test_a_flipped_byte_in_a_record_is_refused_or_harmless(place: int, byte: int
         return
 
 
-@settings(max_examples=200, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, database=None, derandomize=True)
 @given(st.sampled_from(["sk", "so", "ss", "f", "pk"]), DAMAGE)
 def test_a_damaged_snapshot_is_refused_by_a_code_of_ours(attribute: str, value: Any) -> None:
     try:

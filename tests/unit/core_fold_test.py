@@ -20,6 +20,7 @@ from holdfast.core.facts import Fact
 from holdfast.core.state_json import UnknownState, from_json, to_json
 from holdfast.errors import HoldfastBug
 from tests.builders import Machine, ask, call, wait_for
+from tests.thorough import examples
 from tests.unit.child_kit import Family, call_of
 from tests.unit.core_kit import START_MS, Case, one, run
 
@@ -106,7 +107,7 @@ FACTS = st.one_of(
 SEEN = (facts.Succeeded, facts.FailedWith, facts.TimedOut, facts.HeartbeatSeen, facts.Opened)
 
 
-@settings(max_examples=80, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(80), deadline=None, database=None, derandomize=True)
 @given(machines(), st.lists(st.tuples(st.integers(0, 3), FACTS), max_size=12))
 def test_any_history_folds_to_the_state_that_made_it(
     definition: Machine, offered: list[tuple[int, Fact]]

@@ -10,6 +10,7 @@ from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.facts import Fact, FailedWith, RedriveRequested, StopRequested, Succeeded
 from holdfast.core.state import Attempt, Awaiting, Delay, Frame, Lanes, Timer
 from holdfast_simulator.generator import SECONDS_MAX, Generator
+from tests.thorough import examples
 from tests.unit.core_kit import Case
 
 SEEDS = 300
@@ -158,7 +159,7 @@ def test_random_machines_end_once_and_undo_their_steps(first: int) -> None:
 
 def test_a_redrive_continues_from_every_end_except_that_of_an_undo() -> None:
     seen: set[bool] = set()
-    for seed in range(200):
+    for seed in range(examples(200)):
         print(f"seed {seed}")
         play = Play(seed)
         if play.run().status != "SUCCEEDED":

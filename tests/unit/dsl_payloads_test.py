@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -27,6 +28,8 @@ SHOP = "tests.golden.shop"
         (Payment, f"{SHOP}:Payment", "Payment"),
         (Colour, f"{SHOP}:Colour", "Colour"),
         (bool, "builtins:bool", "bool"),
+        (NoneType, "None", "None"),
+        (Payment | None, f"{SHOP}:Payment | None", "Payment | None"),
         (list[Payment], f"list[{SHOP}:Payment]", "list[Payment]"),
         (dict[str, int], "dict[str, builtins:int]", "dict[str, int]"),
         (Payment | Order, f"{SHOP}:Payment | {SHOP}:Order", "Payment | Order"),

@@ -47,6 +47,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Host]:
 def test_a_host_without_choices_has_aws_limits_and_no_events(made: Callable[..., Host]) -> None:
     host = made()
     assert host.payload_bytes_max == PAYLOAD_BYTES_MAX
+    assert host.has_history_limit is False
     assert host.forms_scheme is None
     assert host.setting.status_source is None
     assert host.setting.question_events is None
@@ -64,6 +65,8 @@ def test_a_host_without_choices_has_aws_limits_and_no_events(made: Callable[...,
 def test_each_choice_is_one_variable(made: Callable[..., Host]) -> None:
     assert made(ENV_PAYLOAD_LIMIT="off").payload_bytes_max is None
     assert made(ENV_PAYLOAD_LIMIT="on").payload_bytes_max == PAYLOAD_BYTES_MAX
+    assert made(ENV_HISTORY_LIMIT="on").has_history_limit is True
+    assert made(ENV_HISTORY_LIMIT="off").has_history_limit is False
     assert made(ENV_STATUS_EVENTS="on").setting.status_source == OWN_SOURCE
     assert made(ENV_STATUS_EVENTS="off").setting.status_source is None
     assert made(ENV_QUESTION_EVENTS="off").setting.question_events is None

@@ -94,6 +94,7 @@ def test_the_function_gets_the_arguments_with_defaults_and_the_attempt(page: Mod
         ),
         (answered({"id": 1}), "InvalidResult", "weigh: result.id: input should be a valid string"),
         (answered(None), "InvalidResult", "weigh: result: "),
+        (answered({"id": "\ud800"}), "InvalidResult", "the result of weigh "),
     ],
 )
 def test_an_error_of_the_function_and_a_wrong_answer_fail_the_attempt(

@@ -5,7 +5,8 @@ messages stay hidden, and the batches that are not of this stack.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,9 +17,11 @@ from holdfast.errors import HoldfastError, ServiceFault
 from holdfast.limits import (
     DEAD_LETTER_BATCHES_MAX,
     LIMIT_MARGIN_MS,
+    OPEN_COUNT_MINUTES,
     VISIBILITY_EXTENSION_SECONDS,
     VISIBILITY_SECONDS,
 )
+from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Deadline, Effect, SetVisibility, WriteDeadline
 from holdfast.runtime.storage.spread import DUE, STARTS
 from holdfast.runtime.visibility import Holds
@@ -226,6 +229,32 @@ def test_a_sweep_takes_a_bounded_number_of_dead_letters_from_each_queue() -> Non
     assert refused == 3 * DEAD_LETTER_BATCHES_MAX
 
 
+def test_a_dead_letter_keeps_its_id_when_sqs_delivers_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The sweeper counts the rounds of a letter by its id. A receipt is another one each time."""
+    seen: list[Any] = []
+    deleted: list[str] = []
+
+    def revive(letter: Any, _formats: Any) -> Any:
+        seen.append((letter.body, letter.message_id))
+        return
+        yield
+
+    monkeypatch.setattr("holdfast.runtime.maintenance.sweeper.revive", revive)
+    found = site(chain(1))
+    batches = {"work": [letters({"k": "go"}, {"k": "recover"})]}
+    found.ports.receive_dead_letters = (  # type: ignore[method-assign]
+        lambda queue: batches[queue].pop() if batches.get(queue) else []
+    )
+    found.ports.delete_dead_letter = (  # type: ignore[method-assign]
+        lambda queue, receipt: deleted.append(f"{queue} {receipt}")
+    )
+    found.host.sweeper(Context())
+    assert seen == [({"k": "go"}, "m0"), ({"k": "recover"}, "m1")]
+    assert deleted == ["work r0", "work r1"]
+
+
 def test_every_shard_of_each_kind_is_swept_and_the_archive_only_where_there_is_one() -> None:
     swept: list[str] = []
     found = site(machine({"it": wait_for("paid")}))
@@ -297,3 +326,60 @@ def test_a_fault_is_logged_with_the_message_or_the_shard_that_it_concerns(
     assert {ids["shard"] for what, ids in told if what == "a shard was not swept"} == {
         str(shard) for shard in range(16)
     }
+
+
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_only_an_event_that_may_start_a_keyed_workflow_needs_the_keys_of_the_stack(
+    monkeypatch: pytest.MonkeyPatch, is_keyed: bool
+) -> None:
+    """They are in Secrets Manager: a call more for each new process."""
+    seen: list[Any] = []
+
+    def note(front: Front, tenant: str, event_id: str, detail: Any, chance: bytes) -> Any:
+        seen.append((front.keys, tenant, event_id, detail, len(chance)))
+        return {}
+        yield
+
+    monkeypatch.setattr(Front, "bus_event", note)
+    found = site(chain(1))
+    none: Any = object()
+    flow: Any = SimpleNamespace(source_map={"keyed": {}} if is_keyed else {})
+    found.shop.front = replace(found.shop.front, keys=none, workflows={"flow": flow})
+    found.host.events({"id": "b1", "detail": {"name": "paid"}})
+    keys = found.host.setting.keys() if is_keyed else none
+    assert seen == [(keys, "default", "b1", {"name": "paid"}, 8)]
+
+
+def test_a_part_of_a_sweep_that_fails_is_named_and_keeps_no_other_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fault = ServiceFault("HF321", "slow down")
+
+    def fail(*_given: Any) -> Any:
+        raise fault
+        yield
+
+    def damaged_row(*_given: Any, **_more: Any) -> Any:
+        return [fault]
+        yield
+
+    found = site(chain(1))
+    quiet(found)
+    found.shop.world.now_ms -= found.shop.world.now_ms % (OPEN_COUNT_MINUTES * 60_000)
+    # As with a great spread of starts, whose shards a sweep hands out to workers.
+    monkeypatch.setattr(
+        "holdfast.aws.host.STARTS", SimpleNamespace(count=lambda _spread: 2, least=1)
+    )
+    monkeypatch.setattr("holdfast.runtime.commands.schedules.deploy", fail)
+    monkeypatch.setattr("holdfast.runtime.maintenance.sweeper.sweep", damaged_row)
+    monkeypatch.setattr("holdfast.runtime.maintenance.lost_starts.hand_out", fail)
+    monkeypatch.setattr("holdfast.runtime.commands.counts.measure_open", fail)
+    found.host.sweeper(Context())
+    assert list(dict.fromkeys(found.faults)) == [
+        ("the schedules of the code were not stored", fault),
+        ("a due row was not worked off", fault),
+        ("the shards of starts were not handed out", fault),
+        ("the open executions or the pools were not counted", fault),
+    ]
+    # A damaged row has a row of its own that waits for a person.
+    assert found.shop.world.services.metrics[resources.METRIC_SWEEP_REFUSED] == 3

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.aws import protocol
-from holdfast.errors import ServiceFault
+from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed
 from tests.builders import ask, chain, machine, wait_for
@@ -157,6 +157,30 @@ def test_a_route_that_is_not_there_is_404(method: str, path: str) -> None:
     found = site(chain(1)).request(method, path)
     assert problem(found) == (404, "HF208")
     assert found[1]["error"]["message"] == f"there is no route {method} {path}"
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ({}, {}),
+        ({"help": "write b"}, {"help": "write b"}),
+        ({"diagnostics": [{"line": 1}]}, {"diagnostics": [{"line": 1}]}),
+    ],
+)
+def test_a_refusal_has_only_what_there_is_to_tell(told: Any, shown: Any) -> None:
+    found = site(chain(1))
+
+    def refuse(effect: Effect) -> Any:
+        raise RequestError("HF211", "a is unknown", status=422, **told)
+
+    found.ports.perform = refuse  # type: ignore[method-assign]
+    status, body = found.request("GET", "/executions")
+    assert (status, body) == (422, {"error": {"code": "HF211", "message": "a is unknown", **shown}})
+
+
+def test_a_long_path_is_cut_in_the_message() -> None:
+    _, body = site(chain(1)).request("GET", f"/{'x' * 300}")
+    assert body["error"]["message"] == f"there is no route GET /{'x' * 300}"[:200]
 
 
 # -- unknown routes -------------------------------------------------------------------------------

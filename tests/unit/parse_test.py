@@ -25,6 +25,7 @@ from holdfast.asl.resources import read_resource
 from holdfast.asl.validation.validate import diagnose
 from holdfast.limits import NAME_CHARACTERS_MAX
 from tests.builders import Machine, ask, call, machine
+from tests.thorough import examples
 from tests.unit.core_kit import one
 
 SUCCEED_STATE = {"Type": "Succeed"}
@@ -242,7 +243,7 @@ def test_the_sample_of_the_next_test_is_valid() -> None:
     parse_definition(SAMPLE)
 
 
-@settings(max_examples=300, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, database=None, derandomize=True)
 @given(st.integers(0, 10_000), ODD)
 def test_a_definition_with_anything_anywhere_is_accepted_or_refused_with_a_code(
     place: int, odd: Any
@@ -470,7 +471,7 @@ def test_a_pattern_that_a_service_does_not_have_is_nothing(resource: str) -> Non
     assert read_resource(resource) is None
 
 
-@settings(max_examples=400, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(400), deadline=None, database=None, derandomize=True)
 @given(
     st.integers(0, 10_000), ODD | st.sampled_from(["$.a['b','c']", "$..a", "$x", "States.UUID("])
 )

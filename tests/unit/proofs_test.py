@@ -76,6 +76,7 @@ def test_a_state_from_which_no_end_can_be_reached_is_a_dead_end() -> None:
     states = {"a": choice("$random() < 1", "end", "b"), "b": sleep, "end": END}
     proofs = proofs_of(states)
     assert codes(proofs) == {"HF091", "HF097"}
+    assert codes(prove("flow", machine(states), {}, is_keyed=True)) == {"HF097"}
     states["b"] = {**sleep, "Next": "a"}
     assert codes(proofs_of(states)) == {"HF097"}
 
@@ -225,6 +226,27 @@ def test_a_loop_over_a_list_is_bounded_by_its_length() -> None:
     assert found("HF096", states) == "b"
 
 
+def test_a_counter_whose_limit_is_a_variable_with_one_value_is_counted_from_its_start() -> None:
+    states = counting(1, "$n < $stop")
+    states["a"]["Assign"]["stop"] = 14
+    (loop,) = proofs_of(states).loops
+    assert str(loop.rounds) == "13"
+
+
+def test_a_loop_that_calls_a_task_with_what_has_changed_is_a_note() -> None:
+    asks = {
+        **call("t", "b"),
+        "Arguments": {"n": "{% $n %}"},
+        "Assign": {"n": "{% $states.result %}"},
+    }
+    states = {"a": passing("b", n=1), "b": choice("$n > 3", "end", "c"), "c": asks, "end": END}
+    assert [one.severity for one in proofs_of(states).findings if one.code == "HF096"] == ["note"]
+    states["c"]["Arguments"] = {"n": "{% $states.input.id %}"}
+    assert [one.severity for one in proofs_of(states).findings if one.code == "HF096"] == [
+        "warning"
+    ]
+
+
 BRANCHES: dict[str, Machine] = {"task": call("t"), "event": wait_for("paid")}
 WAITS_OF_BRANCHES = [
     (1, "event", "HF097"),
@@ -342,8 +364,10 @@ def test_the_longest_wait_adds_timeouts_tries_and_delays() -> None:
 )
 def test_the_help_for_a_missing_timeout_fits_the_task(resource: str, help_: str) -> None:
     states = {"a": {"Type": "Task", "Resource": resource, "End": True}}
-    (found_,) = [one for one in proofs_of(states).findings if one.code == "HF099"]
-    assert (found_.help or "").startswith(help_)
+    for is_python, shown in ((True, help_), (False, '"TimeoutSeconds": 60')):
+        proofs = prove("flow", machine(states), {}, is_python=is_python)
+        (found_,) = [one for one in proofs.findings if one.code == "HF099"]
+        assert found_.help == shown
 
 
 def test_a_wait_for_a_condition_is_bounded_by_its_block_and_not_by_the_timeout_of_a_call() -> None:
@@ -635,7 +659,7 @@ def test_a_finding_shows_its_line_and_a_caret() -> None:
         'f.py:7:5: warning[HF098]: "a" waits for an event, and nothing bounds how long',
         "    7 |     bank = wait()",
         "      |     ^^^^^^^^^^^^^",
-        '      = help: timeout=days(3), or "TimeoutSeconds"',
+        '      = help: "TimeoutSeconds": 259200',
     ]
 
 

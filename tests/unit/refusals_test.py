@@ -26,6 +26,7 @@ from tests.refusals.runs import KINDS, run
 from tests.refusals.shapes import follows, shapes_in
 from tests.refusals.sites import all_sites, watched
 from tests.refusals.trial import outcome_of
+from tests.thorough import examples
 from tests.unit.dsl_golden_test import FOLDER, NAMES, refusals_of
 
 SITUATIONS_MIN = 150
@@ -133,10 +134,10 @@ def test_deep_nesting_is_compiled_or_refused_and_quickly(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_python_is_compiled_or_refused(kind: str, tmp_path: Path) -> None:
-    counts, broken = run(kind, seed=1, programs=150, folder=tmp_path)
+    counts, broken = run(kind, seed=1, programs=examples(150), folder=tmp_path)
     print(kind, dict(counts))
     assert not broken, f"seed 1: {broken[0]}"
-    assert counts["refused"] > 50
+    assert counts["refused"] > examples(50)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from holdfast.runtime.question_events import QuestionEvents
 from holdfast.runtime.storage.log import Log
 from holdfast_simulator.world import START_MS, CrashAt, Hook, Killed, SimulatorWorld, When
 from tests.builders import KEYS, Shop, ask, machine
+from tests.thorough import some
 from tests.unit.question_events_test import URL, desk_with_events
 from tests.unit.questions_test import Desk
 
@@ -179,7 +180,7 @@ def asked(hook: Hook) -> SimulatorWorld:
 def test_whatever_crashes_each_reminder_is_published(when: When) -> None:
     counted = CrashAt(None, when)
     asked(counted)
-    for number in counted.numbers:
+    for number in some(counted.numbers):
         world = asked(CrashAt(number, when))
         found = reminded(world)
         assert 1 <= len(found) <= 2, number

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from holdfast import TaskError, publish, receive, send, task, workflow
+from holdfast import TaskError, publish, receive, send, task, wait_for_event, workflow
 
 
 class Withdraw(BaseModel):
@@ -57,6 +57,15 @@ def divide(key: str) -> int:
                 break
             request.reply(shares // (request.data - 1))
     return shares
+
+
+@workflow
+def gate(key: str) -> int:
+    """A request and an event without data: the block that only raises rejects, and goes on."""
+    with receive("close", None, key=key) as request:
+        raise Overdrawn(request.id)
+    wait_for_event("gate", None, key=key)
+    return 1
 
 
 @workflow

@@ -54,6 +54,23 @@ def test_a_request_that_does_not_fit_is_refused_and_never_reaches_the_workflow(
     assert list(client.list(workflow="account")) == []
 
 
+def test_a_request_or_an_event_may_have_no_data(client: Client) -> None:
+    run = client.start("gate", {"key": "k"})
+    with pytest.raises(RequestRejected, match="Overdrawn: r1"):
+        client.request("close", "k", id="r1")
+    with pytest.raises(RequestError, match=r"HF211.*None"):
+        client.event("gate", "k", 5)
+    client.event("gate", "k")
+    assert run.result() == 1
+
+
+def test_in_a_world_a_request_or_an_event_may_have_no_data() -> None:
+    world = World()
+    world.request("close", key="k", at=seconds(1))
+    world.send("gate", key="k", at=seconds(2))
+    assert world.run(request_flows.gate, "k").output == 1
+
+
 def test_a_caller_stops_waiting_and_asks_later() -> None:
     stack = MemoryStack(request_flows.__name__, works=False)
     client = Client.of(stack.api)

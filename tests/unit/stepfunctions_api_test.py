@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.stepfunctions.api import MODULES, OPERATIONS, function_name
 from holdfast.stepfunctions.faults import StatesFault
+from tests.thorough import examples
 from tests.unit.states_kit import PASS, PLACE, ROLE, START_MS, Desk, definition
 
 
@@ -134,7 +135,7 @@ CALLS = st.tuples(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(CALLS, max_size=4))
 def test_any_request_is_answered_or_refused(calls: list[tuple[str, dict[str, Any]]]) -> None:
     desk = Desk()

@@ -19,6 +19,7 @@ from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast.stepfunctions.trial import trial
+from tests.thorough import examples
 
 NOW_MS = 1_790_000_000_000
 ROLE = "arn:aws:iam::123456789012:role/tester"
@@ -333,6 +334,32 @@ def test_a_map_shows_its_batches_and_lines_of_a_reader_are_its_items() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b\n1,2\n3\n5,6\n", [{"a": "1", "b": "2"}, {"a": "3", "b": ""}]),
+        ("a,a\n1,2\n", "CSV headers cannot contain duplicates."),
+    ],
+)
+def test_rows_of_a_reader_are_its_items(text: str, expected: Any) -> None:
+    state = a_map(
+        ItemReader={
+            "Resource": "arn:aws:states:::s3:getObject",
+            "ReaderConfig": {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW", "MaxItems": 2},
+            "Arguments": {"Bucket": "b", "Key": "k"},
+        },
+        ItemSelector="{% $states.context.Map.Item.Value %}",
+    )
+    response = tried(
+        state,
+        mock=mocked([1, 1]),
+        inspectionLevel="DEBUG",
+        stateConfiguration={"mapItemReaderData": text},
+    )
+    shown = response["inspectionData"].get("afterItemSelector", response.get("cause"))
+    assert shown == expected
+
+
 def test_more_failed_iterations_than_iterations_are_refused() -> None:
     code, message = refusal(
         a_map(Items=[1]),
@@ -506,7 +533,7 @@ def _parsed_once() -> None:
 
 
 @pytest.mark.usefixtures("_parsed_once")
-@settings(max_examples=150, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, database=None, derandomize=True)
 @given(state=STATES, data=VALUES, result=VALUES, is_mocked=st.booleans())
 def test_any_request_is_answered_or_refused(
     state: dict[str, Any], data: Any, result: Any, is_mocked: bool

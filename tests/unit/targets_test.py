@@ -346,3 +346,20 @@ def test_the_command_writes_nothing_when_a_line_is_refused(
     assert main(["compile", "--target", "stepfunctions", "holding_b"]) == 1
     assert "holding_b.py:18:5: error[HF064]" in capsys.readouterr().err
     assert list(project.glob("*.json")) == []
+
+
+def test_a_child_is_retried_after_every_error_or_not_at_all(project: Path) -> None:
+    parent = """
+
+@workflow
+def twice(n: int) -> int:
+    return hold_it.options(retry=Retry(max_attempts=2, SETTING), timeout=minutes(9))(n)
+"""
+    source = PROGRAM.replace("import ", "import Retry, minutes, ") + parent
+    (project / "holding_c.py").write_text(source.replace("SETTING", "on=(KeyError,)"))
+    assert main(["compile", "--target", "stepfunctions", "holding_c"]) == 1
+    (project / "holding_d.py").write_text(source.replace("SETTING", "backoff=1.0"))
+    assert main(["compile", "--target", "stepfunctions", "holding_d"]) == 0
+    text = (project / "twice.stepfunctions.asl.json").read_text()
+    assert diagnose(text) == ()
+    assert json.loads(text)["States"]["hold_it"]["TimeoutSeconds"] == 540

@@ -27,6 +27,7 @@ from holdfast.testing import (
     real,
     takes,
 )
+from tests.unit import child_options_flows as child_flows
 from tests.unit import testing_flows as flows
 from tests.unit.testing_flows import CardDeclined, Payment
 
@@ -210,6 +211,28 @@ def test_a_child_workflow_runs_on_the_same_clock() -> None:
     assert [(call.kind, call.path) for call in run.calls][:2] == [("workflow", ""), ("task", "buy")]
 
 
+def test_a_child_with_a_scripted_outcome_does_not_run() -> None:
+    run = World({flows.buy: takes(seconds(3), "paid p9")}).run(flows.parent, "o1")
+    assert (run.output, run.ended, run.unused) == ("paid p9", seconds(3), [])
+    assert [call.kind for call in run.calls] == ["workflow"]
+
+
+@pytest.mark.parametrize("outcome", [real, takes(seconds(3), "reserved o1")])
+def test_a_child_is_called_again_by_the_retry_of_the_call(outcome: Any) -> None:
+    bank = fails(child_flows.OutOfStock("no"), then=outcome)
+    world = World({child_flows.quick: bank, child_flows.reserve: "reserved o1"})
+    run = world.run(child_flows.order_all, "o1")
+    assert run.output == "reserved o1"
+    attempts = run.calls_of(child_flows.quick)
+    assert [(call.at, call.attempt) for call in attempts] == [(0, 1), (10, 2)]
+
+
+def test_a_child_that_is_later_than_its_call_allows_is_undone() -> None:
+    run = World({child_flows.reserve: "r1"}).run(child_flows.ship, "o1")
+    assert (run.output, run.ended) == ("late", minutes(10) + seconds(10))
+    assert run.steps == ["pack", "reserve", "packed", "release"] * 2
+
+
 def test_branches_are_distinguished_by_their_paths() -> None:
     run = World({flows.charge: PAID}).run(flows.buy_side_by_side, ["a", "b"])
     assert [call.path for call in run.calls_of(flows.charge)] == ["0", "1"]
@@ -230,9 +253,9 @@ def test_a_task_without_a_script_is_refused_with_the_way_out() -> None:
         World({flows.slow: "x"}).run(flows.buy, "o1", 5)
 
 
-def test_an_outcome_of_a_workflow_is_refused_with_the_way_out() -> None:
-    with pytest.raises(ScriptError, match=r"buy.* runs in the test itself.*tasks and waits"):
-        World({flows.buy: "p1"})
+def test_a_child_that_runs_itself_takes_the_time_of_its_own_steps() -> None:
+    with pytest.raises(ScriptError, match="buy is scripted to take 0:00:05, and runs itself"):
+        World({flows.buy: takes(seconds(5), real)}).run(flows.parent, "o1")
 
 
 def test_a_value_of_another_type_is_refused() -> None:

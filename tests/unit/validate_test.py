@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.asl.json_text import DEPTH_MAX, JsonDepthError, JsonTextError, positions, read_json
 from holdfast.asl.validation.validate import DefinitionProblem, diagnose, diagnose_state, sentence
 from tests.stopwatch import stopwatch
+from tests.thorough import examples
 
 PASS = {"Type": "Pass", "End": True}
 INVOKE = "arn:aws:states:::lambda:invoke"
@@ -862,7 +863,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(400), deadline=None, database=None, derandomize=True)
 @given(VALUES)
 @example(one({"Type": "Pass", "Parameters": {"a.$": "States.Format('" * 50}}))
 def test_any_json_has_a_diagnosis(value: Any) -> None:
@@ -872,7 +873,7 @@ def test_any_json_has_a_diagnosis(value: Any) -> None:
             assert found.message
 
 
-@settings(max_examples=400, deadline=None, database=None, derandomize=True)
+@settings(max_examples=examples(400), deadline=None, database=None, derandomize=True)
 @given(st.text(alphabet='{}[]",:\\ \n01ab-.u', max_size=30))
 def test_any_text_has_a_diagnosis(text: str) -> None:
     try:

@@ -1,7 +1,7 @@
 """The types of events and answers. The engine finds them again by their names.
 
 A reference is the text of the type, with the module before each class: `shop:Payment`,
-`list[shop:Payment]`, `dict[str, builtins:int]`, `shop:Payment | shop:Refusal`.
+`list[shop:Payment]`, `dict[str, builtins:int]`, `shop:Payment | shop:Refusal`, `None`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ import types
 import typing
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from types import NoneType
 from typing import Any, Final
 
 from holdfast.errors import GoneTypeError, RequestError, VaultFault
 
+#: The reference of `None`, the type of an event without data. `NoneType` is no name of a module.
+_NONE: Final = "None"
 _SCALARS: Final = (str, int, float, bool)
 _MODULE: Final = re.compile(r"[\w.]+:")
 _LIST: Final = re.compile(r"list\[(.+)\]")
@@ -37,7 +40,7 @@ def can_be_named(found: Any) -> bool:
         origin, arguments = typing.get_origin(found), typing.get_args(found)
         is_container = origin is list or (origin is dict and arguments[0] is str)
         return is_container and can_be_named(arguments[-1])
-    return found in _SCALARS or _is_module_level(found)
+    return found is NoneType or found in _SCALARS or _is_module_level(found)
 
 
 def union_of(members: Iterable[Any]) -> Any:
@@ -56,6 +59,8 @@ def _is_module_level(found: Any) -> bool:
 
 
 def reference_of(payload: Any) -> str:
+    if payload is NoneType:
+        return _NONE
     if _is_union(payload):
         return " | ".join(map(reference_of, typing.get_args(payload)))
     match typing.get_origin(payload):
@@ -69,6 +74,8 @@ def reference_of(payload: Any) -> str:
 
 def resolve(reference: str) -> Any:
     """Return the type of a reference, and import its module. Raises GoneTypeError."""
+    if reference == _NONE:
+        return NoneType
     members = _members(reference)
     if len(members) > 1:
         return union_of(map(resolve, members))

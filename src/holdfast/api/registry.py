@@ -230,7 +230,8 @@ def _require_one_starter(workflows: Mapping[str, Workflow[..., Any]]) -> None:
             raise WorkflowError(
                 "HF158",
                 f"the event {event!r} starts {started[event]} and {name}",
-                help=f'@workflow(key="…", starts_on="{name}.{event}") for one of them',
+                help=f'@workflow(key="…", starts_on="{name}.{event}") for {name}, and '
+                f'send("{name}.{event}", …) in {started[event]}: docs/how-to/talk.md',
             )
 
 

@@ -124,6 +124,10 @@ def sleep_until(moment: datetime, /) -> None:
 
 @overload
 def wait_for_event(
+    name: str, payload: None, /, *, key: str | None = None, timeout: timedelta | None = None
+) -> None: ...
+@overload
+def wait_for_event(
     name: str, payload: type[T], /, *, key: str | None = None, timeout: timedelta | None = None
 ) -> T: ...
 @overload
@@ -136,7 +140,8 @@ def wait_for_event(
     """Wait for the event `name` with the business key `key`. Raises WaitTimeout.
 
     `payload` may be a union, `AddItem | Checkout`: annotate the result with it, because mypy does
-    not infer it. Raises ValueError for a time-out below a second.
+    not infer it. It is None for an event without data. Raises ValueError for a time-out below a
+    second.
     """
     arrived = _require_harness("wait_for_event", name).wait(
         "event", name, payload, arguments={"key": key}, timeout_seconds=_seconds(timeout)
@@ -238,6 +243,10 @@ def ask(
     return answered
 
 
+@overload
+def receive(
+    name: str, payload: None, /, *, key: str, timeout: timedelta | None = None
+) -> Received[None]: ...
 @overload
 def receive(
     name: str, payload: type[T], /, *, key: str, timeout: timedelta | None = None

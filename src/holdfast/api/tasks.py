@@ -448,6 +448,10 @@ class Workflow(_Declared[P, R]):
     conversions: Mapping[str, Callable[..., Any]] = MappingProxyType({})
     search: SearchAttributes = NO_SEARCH
     keyed: Keyed | None = None
+    # The settings of a call in another workflow; see `options`. `timeout` is that of an execution.
+    call_timeout: timedelta | None = None
+    retry: Retry | None = None
+    label: str | None = None
 
     def __init__(
         self,
@@ -497,6 +501,24 @@ class Workflow(_Declared[P, R]):
             return self.function(*args, **kwargs)
         result: R = stand_in.run_workflow(self, self.bind(*args, **kwargs))
         return result
+
+    def options(
+        self,
+        *,
+        timeout: timedelta | None = None,
+        retry: Retry | None = None,
+        label: str | None = None,
+    ) -> Workflow[P, R]:
+        """Return the same workflow with settings for one call in another workflow.
+
+        Each attempt of `retry` is a child execution of its own. A child that has not ended after
+        `timeout` is stopped, and the call raises WaitTimeout. `label` gives the name of the state.
+        """
+        changed = copy.copy(self)
+        changed.call_timeout = timeout if timeout is not None else self.call_timeout
+        changed.retry = retry if retry is not None else self.retry
+        changed.label = label if label is not None else self.label
+        return changed
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
         """Return the arguments of a call by name, with the defaults of those left out."""

@@ -67,11 +67,11 @@ def fault(operation: str, error: Exception, *, is_conditional_put: bool = False)
     code = error_code(error)
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in AWS_THROTTLING_CODES or status == 429:
-        return ServiceFault(THROTTLED, f"{operation} was throttled: {code}", retry="later")
+        return ServiceFault(THROTTLED, f"{operation} was throttled: {code}")
     if status >= 500 or code in _TIMED_OUT:
         return _unanswered(f"{operation} answered {status} {code}", is_conditional_put)
     if code in _EXPIRED:
-        return ServiceFault("HF322", f"{operation}: {code}", retry="later")
+        return ServiceFault("HF322", f"{operation}: {code}")
     if code in _MISSING_BLOB:
         return ServiceFault(GONE, f"{operation}: no such object", retry="never")
     said = _brief(str(error.response.get("Error", {}).get("Message", "")))

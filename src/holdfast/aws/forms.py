@@ -161,8 +161,6 @@ def _value(name: str, part: Mapping[str, Any], text: str) -> Any:
     match part.get("type"):
         case "string":
             return text
-        case "boolean":
-            return text == "true"
         case "integer" | "number":
             return _number(name, part, text)
         case _:

@@ -134,7 +134,7 @@ class DynamoStore:
             if keys:
                 time.sleep(pause_seconds)
         if keys:
-            raise ServiceFault(THROTTLED, f"{len(keys)} items were not read", retry="later")
+            raise ServiceFault(THROTTLED, f"{len(keys)} items were not read")
         return found
 
     def put_if_absent(self, effect: PutIfAbsent) -> Item | None:

@@ -51,7 +51,7 @@ def add(commands: Any) -> None:
     operations["fork"].add_argument("--on", choices=["latest"], help="as `holdfast fork` has it")
     operations["fork"].add_argument("--input", metavar="JSON", help="of the first step")
     operations["event"].add_argument("event", metavar="EVENT")
-    operations["event"].add_argument("--data", required=True, metavar="JSON")
+    operations["event"].add_argument("--data", default="null", metavar="JSON")
     shown = remote_command(actions, "show", show, "Show how far a bulk operation is.")
     shown.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
     told = remote_command(actions, "report", report, "Show what became of each execution.")

@@ -18,9 +18,9 @@ def add(commands: Any) -> None:
     event_parser.add_argument("--key", required=True, help="the business key that they wait with")
     event_parser.add_argument(
         *("--data", "--output"),
-        required=True,
+        default="null",
         metavar="JSON",
-        help="or @FILE, or - for stdin",
+        help="or @FILE, or - for stdin; default: null, for an event without data",
     )
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
     event_parser.add_argument("--to", metavar="EXECUTION", help="only this execution may use it")
@@ -38,7 +38,10 @@ def add(commands: Any) -> None:
     request_parser.add_argument("name")
     request_parser.add_argument("--key", required=True, help="the business key that it waits with")
     request_parser.add_argument(
-        "--data", required=True, metavar="JSON", help="or @FILE, or - for stdin"
+        "--data",
+        default="null",
+        metavar="JSON",
+        help="or @FILE, or - for stdin; default: null, for a request without data",
     )
     request_parser.add_argument("--id", help="a request that is sent twice with one id counts once")
     request_parser.add_argument(

@@ -171,7 +171,9 @@ def check(
                 is_whole = not any(at == file and line in lines for at, line in lost_lines)
                 failures = statement.failures if is_whole else _ANY_FAILURE
                 _check_handlers(failures, handlers, report)
-            case Loop(origin, test=None, body=body) if not (may_run_forever or _has_exit(body)):
+            case Loop(origin, test=None, body=body) if not (
+                may_run_forever or _has_exit(body) or _is_after(origin, lost_lines)
+            ):
                 help_ = "add a `break`, a `return`, or a condition that can become false"
                 report(origin, "HF014", f"`{origin.text}` has no exit", help_)
             case StepStatement(origin, WaitForEvent(event, payload)):
@@ -182,6 +184,14 @@ def check(
                     report(origin, "HF053", message, "give each event one class, or two names")
             case _:
                 pass
+
+
+def _is_after(origin: SourcePlace, lost_lines: Collection[tuple[str, int]]) -> bool:
+    """Return True when a refused line follows, because a `break` may be lost with it."""
+    return any(
+        origin.source is not None and file == origin.source.file and line >= origin.span.line
+        for file, line in lost_lines
+    )
 
 
 def statements_of(block: StatementBlock) -> Sequence[Statement]:

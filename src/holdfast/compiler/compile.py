@@ -177,8 +177,8 @@ def compile_module(module: ModuleType, *, in_plain_asl: bool = False) -> list[Co
     source = _source(module)
     compiled: list[CompiledWorkflow] = []
     refused: list[Diagnostic] = []
-    # A module may have two names for one workflow, which must be compiled only once.
-    found = {id(one): one for one in _named_in(module) if isinstance(one, Workflow)}
+    # A module may have two names for one workflow, also with `options`. Compile it only once.
+    found = {id(one.function): one for one in _named_in(module) if isinstance(one, Workflow)}
     for workflow in found.values():
         if workflow.function.__module__ == module.__name__:
             try:
@@ -318,7 +318,8 @@ def _compile(
         return compile_dag(workflow, in_plain_asl=in_plain_asl)
     unit, node, block = _lowered(Unit(source, workflow), workflow)
     try:
-        refused = {(found.file, found.line) for found in unit.diagnostics}
+        # Code that can never run is not missing in `block`.
+        refused = {(found.file, found.line) for found in unit.diagnostics if found.code != "HF010"}
         lost_lines = unit.lost_lines | refused
         report = _reporter(unit)
         statements = statements_of(block)

@@ -353,6 +353,8 @@ class Unit:
         self.made: dict[ast.expr, ast.Lambda] = {}
         #: For each call of a local function, the copy of the function that was made for this call.
         self.copies: dict[ast.Call, ast.FunctionDef] = {}
+        #: For each called function, the arguments of the call with those of `*names` gathered.
+        self.rest_arguments: dict[ast.expr, Any] = {}
         #: For each conditional expression that contains steps, the `if` statement that replaces it.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
         #: For each change of an inner list, the assignment that replaces the change. None when

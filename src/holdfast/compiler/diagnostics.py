@@ -135,7 +135,10 @@ class Diagnostic:
             caret,
         ]
         if self.help:
-            lines.append(f"{' ' * (len(margin) - 2)}= help: {self.help}")
+            before = " " * (len(margin) - 2)
+            first, *others = self.help.split("\n")
+            lines.append(f"{before}= help: {first}")
+            lines += [f"{before}        {line}".rstrip() for line in others]
         return "\n".join(lines)
 
 

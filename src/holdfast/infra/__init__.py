@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import HoldfastError
@@ -17,29 +18,24 @@ if TYPE_CHECKING:
 
 __all__ = ["AlarmBounds", "Group", "Holdfast", "JwtIssuer", "Size"]
 
+#: The module of each name.
+_PLACES: Final = {
+    "AlarmBounds": "bounds",
+    "Group": "groups",
+    "Holdfast": "construct",
+    "JwtIssuer": "settings",
+    "Size": "sizes",
+}
 _CDK: Final = frozenset({"aws_cdk", "constructs", "jsii"})
 
 
 def __getattr__(name: str) -> Any:
     """Import the CDK only for a name that needs it, because the import takes seconds."""
-    if name == "AlarmBounds":
-        from .bounds import AlarmBounds  # noqa: PLC0415
-
-        return AlarmBounds
-    if name == "JwtIssuer":
-        from .settings import JwtIssuer  # noqa: PLC0415
-
-        return JwtIssuer
-    if name == "Size":
-        from .sizes import Size  # noqa: PLC0415
-
-        return Size
-    if name not in {"Group", "Holdfast"}:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with plain_errors(name):
         try:
-            from .construct import Holdfast  # noqa: PLC0415
-            from .groups import Group  # noqa: PLC0415
+            return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
         except ModuleNotFoundError as error:
             if error.name not in _CDK:
                 raise
@@ -48,4 +44,3 @@ def __getattr__(name: str) -> Any:
                 f"the construct needs the package {error.name}",
                 help="install `holdfast[infra]`",
             ) from None
-    return Group if name == "Group" else Holdfast

@@ -68,9 +68,7 @@ class Alarms(Construct):
                 f"{kind}DeadLetters",
                 "messages wait in a dead-letter queue",
                 "Dead letters",
-                queue.metric_approximate_number_of_messages_visible(
-                    period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM
-                ),
+                queue.metric_approximate_number_of_messages_visible(period=_MINUTE),
                 threshold=0,
                 minutes=_DRAINED_MINUTES if kind in _DRAINED else 1,
             )
@@ -79,9 +77,7 @@ class Alarms(Construct):
                 f"{kind}OldestMessage",
                 "work is not taken from the queue: the worker is throttled, broken or overrun",
                 "Oldest message",
-                queue.metric_approximate_age_of_oldest_message(
-                    period=_MINUTE, statistic=cloudwatch.Stats.MAXIMUM
-                ),
+                queue.metric_approximate_age_of_oldest_message(period=_MINUTE),
                 threshold=_MESSAGE_AGE_SECONDS_MAX,
                 minutes=3,
             )
@@ -132,7 +128,7 @@ class Alarms(Construct):
             f"Group{words}Throttled",
             f"attempts of the group {name} wait for a place in its function, and workers with them",
             "Group throttled",
-            function.metric_throttles(period=_MINUTE, statistic=cloudwatch.Stats.SUM),
+            function.metric_throttles(period=_MINUTE),
             threshold=0,
             minutes=5,
         )

@@ -4,7 +4,6 @@ part rights on another.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +49,7 @@ from .groups import (
 )
 from .keys import SecretsKey, StorageKey
 from .messaging import Messaging
-from .names import UNNAMED, default_bus_arn, name_of
+from .names import default_bus_arn, name_of, output_name
 from .plain_errors import plain_errors
 from .rights import Rights
 from .rules import notify_of_questions, wake_by_events, wake_each_minute
@@ -555,10 +554,9 @@ class Holdfast(Construct):
 
     def _output(self, name: str, value: str) -> None:
         output = CfnOutput(self, name, value=value)
-        # Name the output without CDK's hash, such as `FlowsApiUrl`. Otherwise neither `holdfast
-        # --stack` nor the user could find it.
-        own = "" if self.node.id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", self.node.id)
-        output.override_logical_id(f"{own}{name}")
+        # Name the output without CDK's hash. Otherwise neither `holdfast --stack` nor the user
+        # could find it.
+        output.override_logical_id(output_name(self.node.id, name))
 
 
 def _require_snap_start(python: str) -> bool:

@@ -28,7 +28,6 @@ from .alarms import engine_metric
 from .spending import Billed, spending
 
 _COLUMNS: Final = 24
-_HEIGHT: Final = 6
 _MINUTE: Final = Duration.minutes(1)
 _MAXIMUM: Final = cloudwatch.Stats.MAXIMUM
 _SUM: Final = cloudwatch.Stats.SUM
@@ -140,13 +139,13 @@ class Dashboard(Construct):
             "Queues: oldest message (seconds), depth (right)",
             [
                 queue.metric_approximate_age_of_oldest_message(
-                    period=_MINUTE, statistic=_MAXIMUM, label=f"Oldest in {name}"
+                    period=_MINUTE, label=f"Oldest in {name}"
                 )
                 for name, queue in queues
             ],
             right=[
                 queue.metric_approximate_number_of_messages_visible(
-                    period=_MINUTE, statistic=_MAXIMUM, label=f"Depth of {name}"
+                    period=_MINUTE, label=f"Depth of {name}"
                 )
                 for name, queue in queues
             ],
@@ -179,10 +178,7 @@ class Dashboard(Construct):
         functions = self._watched.functions.items()
         return _graph(
             "Functions: throttles, executions at once (right)",
-            [
-                function.metric_throttles(period=_MINUTE, statistic=_SUM, label=name)
-                for name, function in functions
-            ],
+            [function.metric_throttles(period=_MINUTE, label=name) for name, function in functions],
             right=[
                 function.metric(
                     "ConcurrentExecutions", period=_MINUTE, statistic=_MAXIMUM, label=name
@@ -196,7 +192,7 @@ class Dashboard(Construct):
             title="Dollars in a day, estimated",
             metrics=[spending(self._watched.billed, Duration.days(1))],
             width=_COLUMNS // 3,
-            height=_HEIGHT,
+            height=6,
         )
 
     def _cost(self) -> cloudwatch.GraphWidget:
@@ -218,7 +214,7 @@ class Dashboard(Construct):
             [self._metric(name, _SUM) for name in names],
             right=[
                 queue.metric_approximate_number_of_messages_visible(
-                    period=_MINUTE, statistic=_MAXIMUM, label=f"{name} dead letters"
+                    period=_MINUTE, label=f"{name} dead letters"
                 )
                 for name, queue in self._watched.dead_letters.items()
             ],
@@ -256,7 +252,6 @@ class Dashboard(Construct):
             query_string=query,
             view=cloudwatch.LogQueryVisualizationType.TABLE,
             width=_COLUMNS // 3,
-            height=_HEIGHT,
         )
 
 
@@ -269,6 +264,4 @@ def _graph(
     left: list[cloudwatch.IMetric],
     right: list[cloudwatch.IMetric] | None = None,
 ) -> cloudwatch.GraphWidget:
-    return cloudwatch.GraphWidget(
-        title=title, left=left, right=right or [], width=_COLUMNS // 3, height=_HEIGHT
-    )
+    return cloudwatch.GraphWidget(title=title, left=left, right=right or [], width=_COLUMNS // 3)

@@ -22,6 +22,14 @@ def name_of(holdfast: Construct) -> str:
     return "-".join([stack.stack_name, *parts])
 
 
+def output_name(construct_id: str, name: str) -> str:
+    """Return the name of an output, such as `FlowsApiUrl`. CloudFormation allows letters and digits
+    alone.
+    """
+    own = "" if construct_id == UNNAMED else re.sub(r"[^A-Za-z0-9]", "", construct_id)
+    return f"{own}{name}"
+
+
 def default_bus_arn(scope: Construct) -> str:
     return Stack.of(scope).format_arn(
         service="events", resource="event-bus", resource_name="default"

@@ -54,7 +54,7 @@ class Billed:
 
 def spending(billed: Billed, period: Duration) -> cloudwatch.MathExpression:
     """Return the cost of each period in dollars."""
-    terms = [*_lambda(billed, period), *_tables(billed, period), *_queues(billed, period)]
+    terms = [*_lambda(billed), *_tables(billed), *_queues(billed)]
     names = [f"m{number}" for number in range(len(terms))]
     # Compute in millionths of a dollar, because metric math has no notation for exponents.
     sum_of_terms = " + ".join(
@@ -64,6 +64,7 @@ def spending(billed: Billed, period: Duration) -> cloudwatch.MathExpression:
         expression=f"({sum_of_terms})/1000000",
         using_metrics={name: metric for name, (_, metric) in zip(names, terms, strict=True)},
         label="Estimated dollars",
+        # CDK gives the period of an expression to each metric in it.
         period=period,
     )
 
@@ -72,25 +73,22 @@ def _usd(service: str, what: str) -> float:
     return _USD_PER_MILLION[service, what] / 1e6
 
 
-def _lambda(billed: Billed, period: Duration) -> Iterator[_Term]:
+def _lambda(billed: Billed) -> Iterator[_Term]:
     usd = _usd("Lambda", "GB-seconds")
     if billed.settings.architecture == "x86_64":
         usd *= _X86_FACTOR
-    total = cloudwatch.Stats.SUM
     for name, function in {**billed.functions, **billed.groups}.items():
         usd_per_ms = usd * billed.settings.functions[name].memory_mb / 1_024 / 1_000
-        yield usd_per_ms, function.metric_duration(period=period, statistic=total)
+        yield usd_per_ms, function.metric_duration(statistic=cloudwatch.Stats.SUM)
     for function in billed.groups.values():
-        calls = function.metric_invocations(period=period, statistic=total)
-        yield _usd("Lambda", "requests"), calls
+        yield _usd("Lambda", "requests"), function.metric_invocations()
 
 
-def _tables(billed: Billed, period: Duration) -> Iterator[_Term]:
-    total = cloudwatch.Stats.SUM
+def _tables(billed: Billed) -> Iterator[_Term]:
     writes, reads = _usd("DynamoDB", "write units"), _usd("DynamoDB", "read units")
     for table in (billed.executions, billed.inbox):
-        yield writes, table.metric_consumed_write_capacity_units(period=period, statistic=total)
-        yield reads, table.metric_consumed_read_capacity_units(period=period, statistic=total)
+        yield writes, table.metric_consumed_write_capacity_units()
+        yield reads, table.metric_consumed_read_capacity_units()
     index = resources.EXECUTIONS.index
     assert index is not None
     in_list = cloudwatch.Metric(
@@ -100,13 +98,12 @@ def _tables(billed: Billed, period: Duration) -> Iterator[_Term]:
             "TableName": billed.executions.table_name,
             "GlobalSecondaryIndexName": index.name,
         },
-        period=period,
-        statistic=total,
+        statistic=cloudwatch.Stats.SUM,
     )
     yield writes, in_list
 
 
-def _queues(billed: Billed, period: Duration) -> Iterator[_Term]:
+def _queues(billed: Billed) -> Iterator[_Term]:
     """Yield the cost of messages: each costs its send, its delivery and, alone in its batch, an
     invocation.
     """
@@ -115,7 +112,4 @@ def _queues(billed: Billed, period: Duration) -> Iterator[_Term]:
     )
     usd += _usd("Lambda", "requests")
     for queue in billed.queues.values():
-        received = queue.metric_number_of_messages_received(
-            period=period, statistic=cloudwatch.Stats.SUM
-        )
-        yield usd, received
+        yield usd, queue.metric_number_of_messages_received()

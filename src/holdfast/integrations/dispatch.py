@@ -102,6 +102,9 @@ class Integrations:
             return containers.start(effect, self._perform)
         if effect.kind == "lambda":
             return self._function(effect, lambda client: _called(client, effect))
+        if not isinstance(effect.arguments, Mapping | None):
+            # A function named by its ARN takes any JSON, every other action takes named fields.
+            raise Unusable("The value for the field 'Parameters' must be an OBJECT")
         if effect.name == "lambda:invoke":
             return self._function(effect, lambda client: _invoked(client, effect))
         if effect.name == "http:invoke":

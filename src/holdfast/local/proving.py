@@ -64,7 +64,8 @@ def subjects_of_modules(
             module = found.function.partition(":")[0]
             facts = facts_of_tasks(registry.tasks_of(module, found.task_modules))
         own_event = None if found.keyed is None else found.keyed.starts_on
-        proofs = prove(found.name, found.asl, facts, own_event)
+        is_keyed = found.keyed is not None
+        proofs = prove(found.name, found.asl, facts, own_event, is_keyed=is_keyed, is_python=True)
         machines.append(ProvenMachine(proofs, _by_sources(found.sources)))
     return machines
 

@@ -104,7 +104,7 @@ class Counters:
         it.
         """
         extra = 1 if operator in {"<=", ">="} else 0
-        first, last = whole(start), whole(limit)
+        first, last = whole(start), self._known(limit)
         if first is None:
             tree = tree_of(start)
             first = None if tree is None else whole(tree)
@@ -116,6 +116,11 @@ class Counters:
         if counter.step < 0 and last is not None:
             return self._from(tree_of(start), extra - last)
         return None
+
+    def _known(self, tree: Any) -> int | None:
+        """Return the number, also that of a variable which gets only this one."""
+        text = None if whole(tree) is not None else plain_text(tree)
+        return whole(tree if text is None else self._only_value(text))
 
     def _from(self, tree: Any, more: int) -> Bound:
         """Return a bound for the value of an expression plus `more`."""

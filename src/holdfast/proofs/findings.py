@@ -38,7 +38,10 @@ Location: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class ProofFinding:
-    """One finding. `state` is the state's name, `location` its place in the definition."""
+    """One finding. `state` is the state's name, `location` its place in the definition.
+
+    `help_in_json` replaces `help` for a state machine that no Python was compiled to.
+    """
 
     code: str
     severity: Severity
@@ -46,6 +49,7 @@ class ProofFinding:
     location: Location
     message: str
     help: str
+    help_in_json: str = ""
 
 
 def shortened(names: Sequence[str]) -> str:

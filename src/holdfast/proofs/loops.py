@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.asl.documents import StateJson
 from holdfast.proofs.amounts import Bound
 from holdfast.proofs.bounds import WAITS, kind_of
 from holdfast.proofs.counters import Counters
@@ -16,13 +19,15 @@ from holdfast.proofs.paths import components
 
 #: The test with which the compiler leaves one item out of a list (`expressions/removals.py`).
 _TAKING: Final = "$_place != "
+_VARIABLE: Final = re.compile(r"\$\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedLoop:
     """A loop. With `rounds` None no bound is known. `waits`: every round contains a wait.
     `sleeps`: every round contains a wait or a sleep for a computed time, which may be zero.
-    `takes`: the variable of a list from which every round takes an item; "" without one.
+    `takes`: the variable of a list from which every round takes an item; "" without one. `moves`:
+    every round calls a task with something that the loop has changed, as a loop of an agent does.
     """
 
     level: MachineLevel
@@ -31,6 +36,7 @@ class BoundedLoop:
     waits: bool
     sleeps: bool = False
     takes: str = ""
+    moves: bool = False
 
 
 def loops_of(levels: Sequence[MachineLevel]) -> list[BoundedLoop]:
@@ -61,7 +67,8 @@ def _within(
             waits = _always_waits(level, counters, part, inside)
             sleeps = _always_waits(level, counters, part, inside, with_computed=True)
             takes = _always_taken(counters, part, inside)
-            yield BoundedLoop(level, first, None, waits, sleeps, takes)
+            moves = _always_moves(counters, part, inside)
+            yield BoundedLoop(level, first, None, waits, sleeps, takes, moves)
             continue
         bounded, count = rounds
         head = min((edge.source.state for edge in bounded), key=order.index)
@@ -98,6 +105,23 @@ def _always_taken(
     return next(
         (name for name, found in takers.items() if _ends(counters, part - found, edges)), ""
     )
+
+
+def _always_moves(
+    counters: Counters, part: frozenset[GraphNode], edges: Sequence[GraphEdge]
+) -> bool:
+    """Return True when every round calls a task whose arguments read a variable that the loop
+    assigns: it does not ask for the same thing again and again.
+    """
+    changed = {f"${name}" for edge in edges for name in edge.assign}
+    calls = {node for node in part if _reads_one(counters.level.states[node.state], changed)}
+    return _ends(counters, part - calls, edges)
+
+
+def _reads_one(state: StateJson, variables: set[str]) -> bool:
+    if state["Type"] != "Task" or kind_of(state) == "pure":
+        return False
+    return not variables.isdisjoint(_VARIABLE.findall(json.dumps(state.get("Arguments"))))
 
 
 def _ends(counters: Counters, nodes: frozenset[GraphNode], edges: Sequence[GraphEdge]) -> bool:
@@ -165,8 +189,12 @@ def find_loops(loops: Sequence[BoundedLoop]) -> Iterator[ProofFinding]:
                 f'no bound is known for the loop at "{loop.state}"; each round waits',
                 "count the rounds: for attempt in range(10)",
             )
-        elif loop.takes or loop.sleeps:
-            round_ = f"takes an item from `{loop.takes}`" if loop.takes else "sleeps as computed"
+        elif loop.takes or loop.sleeps or loop.moves:
+            round_ = "calls a task with what has changed"
+            if loop.takes or loop.sleeps:
+                round_ = (
+                    f"takes an item from `{loop.takes}`" if loop.takes else "sleeps as computed"
+                )
             yield ProofFinding(
                 "HF096",
                 "note",

@@ -12,7 +12,9 @@ from holdfast.proofs.findings import ProofFinding
 from holdfast.proofs.graph import GraphNode, MachineLevel, is_end, is_shadowed, reachable
 
 
-def find_reach(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
+def find_reach(
+    levels: Sequence[MachineLevel], *, may_run_for_ever: bool = False
+) -> Iterator[ProofFinding]:
     """Yield the findings HF090, HF091, HF092, HF0A4. The inside of an unreachable state is not
     reported again.
     """
@@ -25,7 +27,8 @@ def find_reach(levels: Sequence[MachineLevel]) -> Iterator[ProofFinding]:
         unreached = [name for name in level.states if name not in reached]
         hidden |= {level.location(name) for name in unreached}
         yield from _unreached(level, unreached)
-        yield from _dead_ends(level, reached)
+        if not may_run_for_ever:
+            yield from _dead_ends(level, reached)
         for name in level.states:
             if name in reached:
                 yield from _open_choice(level, name)
@@ -71,6 +74,7 @@ def _dead_ends(level: MachineLevel, reached: set[str]) -> Iterator[ProofFinding]
             name,
             level.location(name),
             f'from "{name}" no end can be reached: only a failure, a stop or a time-out ends it',
+            "`break`, `return` or `raise` on some way; or @workflow(key=…), which may run for ever",
             'add a way to a state with "End": true, a Succeed or a Fail',
         )
 

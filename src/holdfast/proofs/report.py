@@ -6,7 +6,7 @@ Every line is certain: it says what is true in every run, or that it is not know
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast.proofs.amounts import Amount, Bound
@@ -55,22 +55,30 @@ class Proofs:
 
 
 def prove(
-    name: str, document: Mapping[str, Any], facts: FactsByTask, own_event: str | None = None
+    name: str,
+    document: Mapping[str, Any],
+    facts: FactsByTask,
+    own_event: str | None = None,
+    *,
+    is_keyed: bool = False,
+    is_python: bool = False,
 ) -> Proofs:
     """Prove a validated document. `facts` are the known facts about tasks, by name. `own_event` is
-    the event that starts the workflow.
+    the event that starts the workflow. A workflow with a key may run for ever.
     """
     levels = levels_of(document)
     loops = loops_of(levels)
     worst = worst_of(levels)
     findings = [
-        *find_reach(levels),
+        *find_reach(levels, may_run_for_ever=is_keyed),
         *find_names(levels),
         *find_loops(loops),
         *find_waits(document, levels, own_event),
         *find_sagas(levels, facts),
         *_find_history(name, levels, worst),
     ]
+    if not is_python:
+        findings = [replace(found, help=found.help_in_json or found.help) for found in findings]
     return Proofs(
         name=name,
         levels=tuple(levels),

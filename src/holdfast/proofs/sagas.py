@@ -8,7 +8,7 @@ the step whose result its arguments read, or else to the step before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.asl import error_names
@@ -34,6 +34,7 @@ class Registration:
     steps: frozenset[str]
     between: tuple[str, ...]
     is_early: bool
+    reads_result: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,9 @@ class Saga:
 
 
 def saga_of(levels: Sequence[MachineLevel], facts: FactsByTask) -> Saga:
-    registrations = tuple(found for level in levels for found in _registrations(level))
+    registrations = tuple(
+        found for level in levels for found in _alike(tuple(_registrations(level)))
+    )
     undone = undone_of(registrations)
     takers = {found.task for found in registrations}
     open_steps, unknown = [], []
@@ -79,6 +82,23 @@ def _registrations(level: MachineLevel) -> Iterator[Registration]:
             task, read = _appended_undo(value, variable)
             if task is not None:
                 yield _registration(level, name, task, read)
+
+
+def _alike(found: tuple[Registration, ...]) -> tuple[Registration, ...]:
+    """Return the registrations of one level. If the first one comes before every step, the author
+    registers each undo before its step. So an undo that reads no result belongs to the step after
+    it, unless no step follows.
+    """
+    if not found or not found[0].is_early:
+        return found
+    return tuple(_before_its_step(one) for one in found)
+
+
+def _before_its_step(found: Registration) -> Registration:
+    following = _next_tasks(found.level, found.state)
+    if found.step is None or found.reads_result or not following:
+        return found
+    return replace(found, step=None, steps=following, between=(), is_early=True)
 
 
 def _appended_undo(value: Any, variable: str) -> tuple[str | None, frozenset[str]]:
@@ -114,8 +134,9 @@ def _registration(level: MachineLevel, name: str, task: str, read: frozenset[str
             nearest = nearest or before
             if read & (state.get("Assign") or {}).keys():
                 steps = frozenset([before])
+                gap = tuple(reversed(between))
                 return Registration(
-                    level, name, task, before, steps, tuple(reversed(between)), is_early=False
+                    level, name, task, before, steps, gap, is_early=False, reads_result=True
                 )
         if state["Type"] not in {"Pass", "Choice"} and not _goes_on_to(level, before, name):
             between.append(before)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
 from holdfast.asl.resources import POOL, is_polled
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.proofs.bounds import (
     ends_in_time,
     ends_that_decide,
@@ -76,7 +77,7 @@ def _tasks(levels: Sequence[MachineLevel]) -> Iterator[tuple[MachineLevel, str]]
 
 def _bound(document: Mapping[str, Any], level: MachineLevel, name: str) -> str:
     if has_timeout(level.states[name]):
-        return "TimeoutSeconds"
+        return "its timeout"
     is_shielded = False
     around: tuple[MachineLevel, str] | None = (level, name)
     while around is not None:
@@ -89,7 +90,7 @@ def _bound(document: Mapping[str, Any], level: MachineLevel, name: str) -> str:
             return "another branch of its race"
         around = here.around
     if document.get("TimeoutSeconds") and not is_shielded:
-        return "the machine's TimeoutSeconds"
+        return "the timeout of the whole"
     return ""
 
 
@@ -105,7 +106,9 @@ def _is_raced(level: MachineLevel) -> bool:
 
 def _is_for(wait: BoundedWait, event: str | None) -> bool:
     arguments = wait.level.states[wait.state].get("Arguments")
-    return event is not None and isinstance(arguments, dict) and arguments.get("event") == event
+    awaited = arguments.get("event") if isinstance(arguments, dict) else None
+    # A request has the name of its event with a suffix.
+    return event is not None and awaited in (event, event + REQUEST_SUFFIX)
 
 
 def _is_of_conversation(wait: BoundedWait) -> bool:
@@ -133,14 +136,19 @@ def _is_repeated(level: MachineLevel, name: str) -> bool:
 def _help(wait: BoundedWait) -> str:
     state = wait.level.states[wait.state]
     if is_polled(state["Resource"]):
-        return "`with timeout(days(3)):` around it, or @workflow(timeout=…)"
+        return "`with timeout(days(3)):` around it, or @workflow(timeout=days(3))"
     if state["Resource"].startswith(POOL):
         return "@workflow(timeout=…), or `with timeout(…)`: the task's own begins on the worker"
-    if kind_of(state) == "activity":
+    call = "ask" if kind_of(state) == "ask" else "wait_for_event"
+    return f"{call}(…, timeout=days(3)); or @workflow(timeout=days(30))"
+
+
+def _help_in_json(wait: BoundedWait) -> str:
+    if kind_of(wait.level.states[wait.state]) == "activity":
         return (
             '"TimeoutSeconds" of the machine: a task\'s own begins when a worker has polled for it'
         )
-    return 'timeout=days(3), or "TimeoutSeconds"'
+    return '"TimeoutSeconds": 259200'
 
 
 def find_waits(
@@ -158,6 +166,7 @@ def find_waits(
                 wait.level.location(wait.state),
                 f'"{wait.state}" waits for {wait.what}, and nothing bounds how long',
                 _help(wait),
+                _help_in_json(wait),
             )
     tasks = without_timeout(document, levels)
     if tasks:
@@ -171,11 +180,12 @@ def find_waits(
             level.location(first),
             f"{count} no timeout: {names}",
             _help_without_timeout(level.states[first]),
+            '"TimeoutSeconds": 60',
         )
 
 
 def _help_without_timeout(state: Mapping[str, Any]) -> str:
     # A call of a service has no declaration: its timeout stands at the call.
     if kind_of(state) == "service":
-        return '.options(timeout=minutes(1))(…), or "TimeoutSeconds"'
-    return '@task(timeout=minutes(1)), or "TimeoutSeconds"'
+        return ".options(timeout=minutes(1))(…)"
+    return "@task(timeout=minutes(1))"

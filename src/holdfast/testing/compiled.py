@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, assert_never
 
 from holdfast.api.boundary import JsonValue
@@ -217,14 +218,13 @@ class _Machine:
         begun = [key for key in wanted if key not in self._places]
         self._places = wanted
         for key in begun:
+            if wanted[key].kind == "workflow":
+                wanted[key].run_child = partial(self._start_child, key, wanted[key])
             self._timeline.begin(wanted[key])
         if self.state.is_ended and not self.ended_ms:
             self.ended_ms = self._timeline.now_ms
             if self.parent is not None and not self.parent.is_closed:
                 self._timeline.finish(self.parent, ScriptedAnswer(0))
-        for key in begun:
-            if wanted[key].kind == "workflow":
-                self._start_child(key, wanted[key])
 
     def _of_library(self) -> list[Fact]:
         """Return the results of functions of Python's library, which the direct run really
@@ -245,7 +245,10 @@ class _Machine:
         self._offer(Submitted(*key, None))
         child = self.machines.start(workflow, given, path, place)
         self._children[key[0]] = child
-        place.owner = lambda _: self._offer(_told(*key, child.end()))
+        # Without an answer the timeout of the call has passed, and the child still runs.
+        place.owner = lambda over: self._offer(
+            TimedOut(*key) if over.answer is None else _told(*key, child.end())
+        )
 
     # -- places ------------------------------------------------------------------------------------
 
@@ -314,8 +317,12 @@ class _Machine:
         timeout = attempt.timeout_seconds
         is_child = attempt.target.startswith(CHILD_WORKFLOW)
         name = _name_of(attempt)
-        task = self._timeline.script.tasks.get(name)
-        if task is None and attempt.kind == "service":
+        script = self._timeline.script
+        task: Any = script.tasks.get(name)
+        if is_child:
+            name = name.removeprefix(CHILD_WORKFLOW)
+            task = script.workflow_called(name)
+        elif task is None and attempt.kind == "service":
             # No module declares the call of a service: the name alone says what it is.
             task = service_named(name)
         arguments: Any = attempt.arguments
@@ -323,11 +330,18 @@ class _Machine:
         # then have the same arguments.
         if task is not None:
             arguments = {**task.boundary.default_arguments(SEALS), **arguments}
+
+        def end(over: Over) -> None:
+            if is_child:
+                # The child has an outcome of the script, so no child has been started.
+                self._offer(Submitted(attempt.entry, attempt.attempt, None))
+            self._offer(_fact(attempt, over))
+
         return WaitingPlace(
             path=path,
-            owner=lambda over: self._offer(_fact(attempt, over)),
+            owner=end,
             kind="workflow" if is_child else "pure" if attempt.kind == "pure" else "task",
-            name=name.removeprefix(CHILD_WORKFLOW) if is_child else name,
+            name=name,
             arguments=arguments,
             subject=task,
             attempt=attempt.attempt,

@@ -189,22 +189,55 @@ class _Direct:
         line = current_line.get()
         self.lines.require_open(line)
         given = cast(dict[str, JsonValue], to_json(arguments))
-        place = WaitingPlace(line.path, None, "workflow", workflow.name, given)
+        self.timeline.script.workflows[workflow.name] = workflow
+        begins_ms, attempt = self.timeline.now_ms, 0
+        while True:
+            attempt += 1
+            place = WaitingPlace(
+                path=line.path,
+                owner=None,
+                kind="workflow",
+                name=workflow.name,
+                arguments=given,
+                subject=workflow,
+                attempt=attempt,
+                begins_ms=begins_ms,
+                timeout_ms=_timeout_ms(workflow.call_timeout),
+            )
+            answer = self._child_end(line, workflow, given, place)
+            error = RunTimedOut("") if answer is None else answer.error
+            if error is None:
+                assert answer is not None
+                return workflow.boundary.parse_result(answer.output, SEALS)
+            delay = _retry_delay_ms(workflow.retry, error, attempt)
+            if delay is None:
+                raise error
+            begins_ms = self.timeline.now_ms + delay
+
+    def _child_end(
+        self,
+        line: ControlLine,
+        workflow: Workflow[..., Any],
+        given: Mapping[str, JsonValue],
+        place: WaitingPlace,
+    ) -> ScriptedAnswer | None:
+        """Return the end of one child execution; None when it is stopped by the call's timeout."""
 
         def tell(child: _Execution) -> None:
             if not place.is_closed:
                 self.timeline.finish(place, _told(child))
 
-        child = self.execution(workflow, given, (*line.path, workflow.name), tell)
-        self.lines.start(child.line)
-        line.child = child.line
-        self.timeline.script.workflows[workflow.name] = workflow
+        def run_child() -> None:
+            child = self.execution(workflow, given, (*line.path, workflow.name), tell)
+            self.lines.start(child.line)
+            line.child = child.line
+
+        place.run_child = run_child
         answer = self.lines.wait(line, place).answer
-        line.child = None
-        assert answer is not None
-        if answer.error is not None:
-            raise answer.error
-        return workflow.boundary.parse_result(answer.output, SEALS)
+        child, line.child = line.child, None
+        if answer is None and child is not None:
+            self.lines.cancel(child)
+        return answer
 
     # -- waits -------------------------------------------------------------------------------------
 

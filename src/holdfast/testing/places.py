@@ -6,6 +6,7 @@ the timeline for the type of a place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -48,3 +49,5 @@ class WaitingPlace:
     timeout_ms: int | None = None
     key: int = 0
     is_closed: bool = False
+    #: Starts the child execution of a "workflow" place, if the script gives it no outcome.
+    run_child: Callable[[], None] | None = None

@@ -107,6 +107,7 @@ class Script:
     is_replay: bool = False
     _known: dict[tuple[str, int], ScriptedAnswer] = field(default_factory=dict)
     _sent_answers: dict[int, ScriptedAnswer] = field(default_factory=dict)
+    _run_themselves: set[str] = field(default_factory=set)
 
     @property
     def answers(self) -> dict[str, list[ScriptedAnswer]]:
@@ -125,7 +126,7 @@ class Script:
         """Return the outcomes that were not used, often because a name or a key is spelled in two
         ways.
         """
-        asked = {name for name, _ in self._known}
+        asked = {name for name, _ in self._known} | self._run_themselves
         sent = [
             str(one) for number, one in enumerate(self.sent) if number not in self._sent_answers
         ]
@@ -147,6 +148,23 @@ class Script:
             self._require_first(place, number)
             self._known[key] = self._work_out(place, number)
         return self._known[key]
+
+    def child_answer(self, place: WaitingPlace, number: int) -> ScriptedAnswer | None:
+        """Return the scripted outcome of a child workflow; None when the child itself runs."""
+        found = self._known.get((place.name, number))
+        if found is not None or self.is_replay or place.name not in self.outcomes:
+            return found
+        takes, outcome = outcome_of(self.outcomes[place.name], number)
+        if isinstance(outcome, Unscripted | Real):
+            if takes:
+                raise ScriptError(
+                    f"{place.name} is scripted to take {takes}, and runs itself: the outcomes of "
+                    "its own steps say how long it takes"
+                )
+            self._run_themselves.add(place.name)
+            return None
+        self._known[(place.name, number)] = self._work_out(place, number)
+        return self._known[(place.name, number)]
 
     def _require_first(self, place: WaitingPlace, number: int) -> None:
         if self.is_replay:

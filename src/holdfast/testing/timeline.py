@@ -81,6 +81,7 @@ class _Entry:
     place: WaitingPlace | None
     answer: ScriptedAnswer | None = None
     is_beginning: bool = False
+    runs_child: bool = False
     sent: int | None = None
 
 
@@ -95,6 +96,7 @@ class Timeline:
         self._agenda: list[tuple[int, int, _Entry]] = []
         self._order = itertools.count()
         self._attempts: Counter[str] = Counter()
+        self._starts: Counter[str] = Counter()
         self._executions: Counter[RunPath] = Counter()
         self._waits: list[WaitingPlace] = []
         self._arrived: list[int] = []
@@ -134,6 +136,8 @@ class Timeline:
             if entry.is_beginning:
                 self._begin(place)
                 continue
+            if entry.runs_child:
+                return _child_begins(place)
             if self._is_throttled(place, entry.answer):
                 continue
             return self._over(place, entry.answer)
@@ -193,8 +197,7 @@ class Timeline:
                 assert place.timeout_ms is not None
                 self._push(self.now_ms + place.timeout_ms, _Entry(place))
             case "workflow":
-                # `finish` reports the end of the child.
-                pass
+                self._begin_child(place)
             case "task" | "pure":
                 number = self._count(place)
                 self._answer(place, self.script.task_answer(place, number))
@@ -205,10 +208,21 @@ class Timeline:
             case "send":
                 self._send(place)
             case "start":
-                started = f"{place.name}-{self._count(place)}"
+                self._starts[place.name] += 1
+                started = f"{place.name}-{self._starts[place.name]}"
                 self._push(self.now_ms, _Entry(place, ScriptedAnswer(0, output=started)))
             case "publish":
                 raise AssertionError("a published value is no wait")
+
+    def _begin_child(self, place: WaitingPlace) -> None:
+        answer = self.script.child_answer(place, self._count(place))
+        if answer is not None:
+            self._answer(place, answer)
+            return
+        # `finish` reports the end of the child.
+        self._push(self.now_ms, _Entry(place, runs_child=True))
+        if place.timeout_ms is not None:
+            self._push(self.now_ms + place.timeout_ms, _Entry(place))
 
     def finish(self, place: WaitingPlace, answer: ScriptedAnswer) -> None:
         """Record that a child execution ends at the present time."""
@@ -315,6 +329,16 @@ class Timeline:
             f"the workflow waits for ever: {waits or 'for nothing'}. Scripted are: {scripted}. "
             "Script an outcome, send it with world.send(…) or world.answer(…), or give a timeout="
         )
+
+
+def _child_begins(place: WaitingPlace) -> Over:
+    """Return the moment at which the child of the call begins, as an end that starts it."""
+
+    def begin(_: Over) -> None:
+        assert place.run_child is not None
+        place.run_child()
+
+    return Over(WaitingPlace(place.path, begin, "silent"), None)
 
 
 def _sortable(part: int | str) -> tuple[int, str]:

@@ -95,3 +95,10 @@ def kept(key: str) -> list[int]:
         seen.append(request.data)
         request.reply(1)
     return seen
+
+
+@workflow
+def only_raises(key: str) -> int:
+    with receive("ask", str, key=key) as request:
+        raise ValueError(request.data)
+    return 1

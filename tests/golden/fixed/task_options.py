@@ -11,8 +11,18 @@ def refund(order_id: str) -> None: ...
 
 
 @workflow
+def part(n: int) -> int:
+    return n
+
+
+@workflow
 def flow(n: int) -> None:
     charge.options(timeout=minutes(5), retry=Retry(max_attempts=3))("a", 1)
     refund("a")
     charge("a", 1)
+    part.options(timeout=minutes(5), retry=Retry(max_attempts=3))(n)
+    part.options(timeout=seconds(90))(n)
+    numbers = [1, 2]
+    first = numbers[n]  # on a line of its own, and then the call with first
+    part.options(retry=Retry())(first)
     parallel(lambda: charge.options(timeout=minutes(5))("a", 1), lambda: 1)

@@ -16,3 +16,11 @@ def flow(order: Order) -> None:
             return
     notify("a", "b")
     return
+
+
+@workflow
+def lost_break(order: Order) -> int:
+    while True:
+        notify(order.id, "b")
+        break
+    return 1

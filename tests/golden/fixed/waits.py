@@ -5,7 +5,9 @@ from __future__ import annotations
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from holdfast import (again, ask, publish, send, start, wait_for_event, workflow)
+from datetime import timedelta
+
+from holdfast import (again, ask, minutes, publish, send, sleep, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 
@@ -18,11 +20,11 @@ class Batch(BaseModel):
 
 
 class Found(BaseModel):
-    value: list[Payment | None]
+    value: list[set[Payment]]
 
 
 class Perhaps(BaseModel):
-    value: Payment | None
+    value: set[Payment] | None
 
 
 class Pair(BaseModel):
@@ -31,6 +33,12 @@ class Pair(BaseModel):
 
 class Loose(TypedDict):
     id: str
+
+
+@workflow
+def flow_later(when: timedelta, order: Order, n: int) -> None:
+    sleep(when)
+    flow(order=order, n=n)
 
 
 @workflow
@@ -50,4 +58,5 @@ def flow(order: Order, n: int) -> None:
     publish("done", n)
     send("done", n, key=order.id)
     start(flow, order, n)
+    start(flow_later, minutes(5), order, n)
     return again(order, n)

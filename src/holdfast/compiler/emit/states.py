@@ -204,11 +204,16 @@ def _retrier(machine: MachineParts, retry: Retry) -> dict[str, Any]:
 
 
 def workflow_state(machine: MachineParts, call: RunWorkflow) -> tuple[str, dict[str, Any]]:
-    name = call.workflow.name
-    machine.workflows[name] = reference_of(call.workflow.function)
+    workflow, name = call.workflow, call.workflow.name
+    machine.workflows[name] = reference_of(workflow.function)
     arguments = template(call.arguments.query)
-    resource = f"holdfast:workflow:{name}"
-    return name, {"Type": "Task", "Resource": resource, "Arguments": arguments}
+    state: dict[str, Any] = {"Type": "Task", "Resource": f"holdfast:workflow:{name}"}
+    state["Arguments"] = arguments
+    if workflow.call_timeout is not None:
+        state["TimeoutSeconds"] = int(workflow.call_timeout.total_seconds())
+    if workflow.retry is not None and workflow.retry.max_attempts > 1:
+        state["Retry"] = _retriers(machine, workflow.retry)
+    return workflow.label or name, state
 
 
 def start_state(machine: MachineParts, start: StartWorkflow) -> tuple[str, dict[str, Any]]:

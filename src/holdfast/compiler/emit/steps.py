@@ -99,9 +99,7 @@ class StepEmitter:
         match statement.action:
             case TaskAction(task, arguments):
                 state = task_state(self.machine, task, template(arguments.query))
-                if arguments.fails and "Retry" in state:
-                    state["Retry"].insert(0, NO_RETRY_OF_EXPRESSIONS)
-                return task.label or task.name, state
+                return task.label or task.name, _retried(state, arguments)
             case RunWorkflow() as call:
                 return workflow_state(self.machine, call)
             case StartWorkflow() as start:
@@ -177,6 +175,13 @@ def _quorum(action: RunParallel | RunEach) -> dict[str, JsonValue]:
 
 def _extended(fields: dict[str, JsonValue]) -> dict[str, Any]:
     return {"Holdfast": fields} if fields else {}
+
+
+def _retried(state: dict[str, Any], arguments: TypedQuery) -> dict[str, Any]:
+    """Exclude failures of the arguments from the retries of a task."""
+    if arguments.fails and "Retry" in state:
+        state["Retry"].insert(0, NO_RETRY_OF_EXPRESSIONS)
+    return state
 
 
 def _result_of(action: Action) -> QueryTree:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from holdfast.compiler.context import Environment, TypedQuery, Unit
 from holdfast.compiler.expressions.outside import from_outside
 from holdfast.compiler.expressions.query import Constant, FieldOf, QueryTree, Variable
-from holdfast.compiler.types.types import is_refused
+from holdfast.compiler.types.types import ListOf, is_refused
 from holdfast.compiler.variable_names import VariableScopeNames
 
 if TYPE_CHECKING:
@@ -40,26 +40,31 @@ class Given(NamedTuple):
 
 
 def parameters_of(node: ast.Lambda | ast.FunctionDef) -> list[ast.arg]:
+    """Return the parameters that take one argument each."""
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
 def given_arguments(expressions: Expressions, call: ast.Call, called: Called) -> list[Given] | None:
     """Return the arguments in the order of the call, then the defaults; None when refused."""
     unit, node = expressions.unit, called.node
-    if node.args.vararg or node.args.kwarg:
-        message = f"`{node.name}` takes `*` or `**`, and its body stands where it is called"
-        taking = ", ".join(map(ast.unparse, parameters_of(node)))
-        help_ = f"def {node.name}({taking or 'names: list[str]'}): …"
-        unit.refuse(call, "HF007", message, help_)
-        return None
-    pairs = _pairs(_bound(call, called.bound), node)
+    pairs = _pairs(_with_rest(unit, _bound(call, called.bound), node), node)
     if pairs is None:
         names_of = [arg.arg for arg in parameters_of(node)]
+        names_of += [f"*{node.args.vararg.arg}"] if node.args.vararg else []
+        names_of += [f"**{node.args.kwarg.arg}"] if node.args.kwarg else []
         message = f"this call does not fit `def {node.name}({', '.join(names_of)})`"
         given_by = names_of if called.bound is None else names_of[1:]
         unit.refuse(call, "HF008", message, f"{unit.text(call.func)}({', '.join(given_by)})")
         return None
-    given = [Given(arg, value, expressions.lower(value)) for arg, value in pairs]
+    whole = unit.rest_arguments[call.func].rest
+    given = [
+        Given(
+            arg,
+            value,
+            _as_tuple(expressions.lower(value)) if value is whole else expressions.lower(value),
+        )
+        for arg, value in pairs
+    ]
     names = {arg.arg for arg, _ in pairs}
     for parameter in parameters_of(node):
         if parameter.arg not in names:
@@ -68,25 +73,94 @@ def given_arguments(expressions: Expressions, call: ast.Call, called: Called) ->
     return None if any(is_refused(one.value.type) for one in given) else given
 
 
+def _as_tuple(value: TypedQuery) -> TypedQuery:
+    """Return the arguments of `*names`: a tuple, also where they are written as a list."""
+    if not isinstance(value.type, ListOf):
+        return value
+    return value._replace(type=ListOf(value.type.element, is_tuple=True))
+
+
 def _bound(call: ast.Call, receiver: ast.expr | None) -> ast.Call:
     """Return the call of a method with its object as the first argument."""
     return call if receiver is None else ast.Call(call.func, [receiver, *call.args], call.keywords)
 
 
-def _pairs(call: ast.Call, node: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr]] | None:
+class _Whole(NamedTuple):
+    """The arguments of a call: those with a parameter of their own, and the rest as one value."""
+
+    by_place: list[ast.expr]
+    by_name: list[ast.keyword]
+    rest: ast.Tuple | ast.List | None
+    named_rest: ast.Dict | None
+
+
+def _with_rest(unit: Unit, call: ast.Call, node: ast.FunctionDef) -> _Whole:
+    """Gather the arguments of `*names` in a tuple, and those of `**named` in a dict. Both are the
+    same nodes each time the call is lowered.
+    """
+    by_place, by_name = call.args, call.keywords
+    rest: ast.Tuple | ast.List | None = None
+    named_rest: ast.Dict | None = None
+    if node.args.vararg is not None:
+        count = len(node.args.posonlyargs) + len(node.args.args)
+        more = by_place[count:]
+        has_stars = any(isinstance(one, ast.Starred) for one in more)
+        rest = ast.List(more, ast.Load()) if has_stars else ast.Tuple(more, ast.Load())
+        by_place = by_place[:count]
+    if node.args.kwarg is not None:
+        own = {arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)}
+        others = [word for word in by_name if word.arg not in own]
+        by_name = [word for word in by_name if word not in others]
+        keys: list[ast.expr | None] = [
+            None if word.arg is None else ast.Constant(word.arg) for word in others
+        ]
+        named_rest = ast.Dict(keys, [word.value for word in others])
+        for key in filter(None, keys):
+            ast.copy_location(key, call.func)
+    whole = _Whole(by_place, by_name, rest, named_rest)
+    for part in filter(None, (rest, named_rest)):
+        ast.copy_location(part, call.func)
+    found: _Whole = unit.rest_arguments.setdefault(call.func, whole)
+    return found
+
+
+def _pairs(call: _Whole, node: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr]] | None:
     """Return each argument with its parameter; None when the call does not fit the function."""
     by_place = [*node.args.posonlyargs, *node.args.args]
     by_name = {arg.arg: arg for arg in (*node.args.args, *node.args.kwonlyargs)}
-    if len(call.args) > len(by_place) or any(isinstance(one, ast.Starred) for one in call.args):
+    if len(call.by_place) > len(by_place):
         return None
-    pairs = list(zip(by_place, call.args, strict=False))
-    for word in call.keywords:
+    if any(isinstance(one, ast.Starred) for one in call.by_place):
+        return None
+    pairs = list(zip(by_place, call.by_place, strict=False))
+    for word in call.by_name:
         if word.arg not in by_name:
             return None
         pairs.append((by_name[word.arg], word.value))
     names = [arg.arg for arg, _ in pairs]
     is_whole = set(names) | _defaults(node).keys() >= {arg.arg for arg in parameters_of(node)}
-    return pairs if is_whole and len(set(names)) == len(names) else None
+    if not is_whole or len(set(names)) < len(names):
+        return None
+    if call.named_rest is not None and None in call.named_rest.keys and by_name:
+        # `**named` of the call might hold a parameter of the function.
+        return None
+    if node.args.vararg is not None and call.rest is not None:
+        pairs.append((_rest_parameter(node.args.vararg, "tuple"), call.rest))
+    if node.args.kwarg is not None and call.named_rest is not None:
+        pairs.append((_rest_parameter(node.args.kwarg, "dict"), call.named_rest))
+    return pairs
+
+
+def _rest_parameter(parameter: ast.arg, kind: str) -> ast.arg:
+    """Return `numbers: tuple[int, ...]` for `*numbers: int`, and a dict for `**named: int`."""
+    if parameter.annotation is None:
+        return parameter
+    item, more = parameter.annotation, ast.Constant(...)
+    parts = [item, more] if kind == "tuple" else [ast.Name("str", ast.Load()), item]
+    whole = ast.Subscript(ast.Name(kind, ast.Load()), ast.Tuple(parts, ast.Load()), ast.Load())
+    for part in ast.walk(whole):
+        ast.copy_location(part, parameter)
+    return ast.copy_location(ast.arg(parameter.arg, whole), parameter)
 
 
 def _defaults(node: ast.FunctionDef) -> dict[str, ast.expr]:

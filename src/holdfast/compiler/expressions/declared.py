@@ -8,6 +8,8 @@ import typing
 from dataclasses import replace
 from typing import Any
 
+import typing_extensions
+
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits, is_bool_for_number
@@ -21,6 +23,7 @@ from holdfast.compiler.types.types import (
     WRITTEN_DURATION,
     DictOf,
     ListOf,
+    ModelOf,
     SetOf,
     TupleOf,
     Type,
@@ -35,12 +38,19 @@ from holdfast.compiler.types.types import (
 
 def annotated_type(unit: Unit, node: ast.expr) -> Type:
     """Return the type of an annotation inside a workflow; UNKNOWN when it names no type."""
+    found = named_type(unit, node)
+    if found is NOTHING or found in (typing.Self, typing_extensions.Self):
+        return UNKNOWN
+    return from_annotation(found)
+
+
+def named_type(unit: Unit, node: ast.expr) -> Any:
+    """Return the Python type that an annotation names; NOTHING when it names none."""
     try:
-        found = _annotation(unit, node)
+        return _annotation(unit, node)
     except (SyntaxError, TypeError, ValueError):
         # The annotation is a text that is not a valid expression.
-        return UNKNOWN
-    return UNKNOWN if found is NOTHING else from_annotation(found)
+        return NOTHING
 
 
 def returned_type(unit: Unit, function: ast.FunctionDef) -> Type | None:
@@ -104,6 +114,12 @@ def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | Non
         )
     if found == UNKNOWN or fits(found, declared):
         return _with_ints(declared) if _may_hold_int(found) else declared
+    if (
+        isinstance(found, ModelOf)
+        and isinstance(declared, ModelOf)
+        and issubclass(found.model, declared.model)
+    ):
+        return found
     message = f"this is {describe(found)}, and the annotation says {describe(declared)}"
     help_ = f"annotate it as {describe(found)}"
     if is_bool_for_number(found, declared):

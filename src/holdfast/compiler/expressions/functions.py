@@ -21,6 +21,7 @@ from holdfast.compiler.expressions.lazy import is_view
 from holdfast.compiler.expressions.library_texts import class_of, repr_step, text_step
 from holdfast.compiler.expressions.making_dicts import lower_dict_call
 from holdfast.compiler.expressions.making_durations import lower_duration, lower_timedelta
+from holdfast.compiler.expressions.model_calls import lower_asdict
 from holdfast.compiler.expressions.operators import arithmetic, divided, truth
 from holdfast.compiler.expressions.orderings import lower_extreme, lower_sorted
 from holdfast.compiler.expressions.query import (
@@ -456,6 +457,7 @@ _RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
     {
         copy.deepcopy: _deepcopy,
         dataclasses.replace: _replace,
+        dataclasses.asdict: lower_asdict,
         len: _len,
         sum: _sum,
         min: lower_extreme("min"),

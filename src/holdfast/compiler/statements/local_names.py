@@ -9,8 +9,9 @@ from typing import Final
 
 def local_names(function: ast.Lambda | ast.FunctionDef) -> tuple[str, ...]:
     """Return the names that Python treats as local to a function, in the order of the source."""
-    arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    names = {argument.arg: None for argument in arguments}
+    given = function.args
+    arguments = (*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg)
+    names = {argument.arg: None for argument in arguments if argument is not None}
     body: Iterable[ast.AST] = (
         function.body if isinstance(function, ast.FunctionDef) else [function.body]
     )
@@ -47,6 +48,8 @@ def bound_names(node: ast.AST) -> Iterator[str]:
             case ast.ExceptHandler(name=str(name)):
                 yield name
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+            case ast.MatchMapping(rest=str(name)):
                 yield name
         pending.extend(reversed(_binding_parts(part)))
 

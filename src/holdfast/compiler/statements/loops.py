@@ -41,6 +41,7 @@ from holdfast.compiler.expressions.zips import is_uneven, strict_zip, uneven_fai
 from holdfast.compiler.ir import Assign, Loop, SourcePlace, StatementBlock
 from holdfast.compiler.statements.aliases import walked_names
 from holdfast.compiler.statements.flow import LoopPoint
+from holdfast.compiler.steps.durable import find_outside
 from holdfast.compiler.types.types import BOOL, INT, UNKNOWN, DictOf, is_refused
 from holdfast.errors import HoldfastBug
 
@@ -98,7 +99,8 @@ def _test(statements: Statements, node: ast.While, origin: SourcePlace) -> Typed
 def lower_for(statements: Statements, node: ast.For) -> None:
     strict = strict_zip(statements.expressions, node.iter)
     through = node.iter if strict is None else without_check(node.iter, strict)
-    plan = _range_plan(statements, node) or _list_plan(statements, node, through)
+    ranged = _as_range(statements, node.iter)
+    plan = _range_plan(statements, node, ranged) or _list_plan(statements, node, through)
     setup, test, advance = plan
     kept, end = ((), ()) if strict is None else _end_of_strict(statements, node, strict)
     names = {name.id: held for name, held in advance}
@@ -120,7 +122,7 @@ def lower_for(statements: Statements, node: ast.For) -> None:
     )
     text = f"for {statements.unit.text(node.target)} in {statements.unit.text(node.iter)}"
     counter = _counter(statements, node, "index")
-    further = _further(statements, node, counter)
+    further = _further(statements, node, ranged, counter)
     statements.emit(
         Loop(
             statements.origin(node, text),
@@ -134,9 +136,24 @@ def lower_for(statements: Statements, node: ast.For) -> None:
     )
 
 
-def _further(statements: Statements, node: ast.For, counter: Variable) -> QueryTree:
+def _as_range(statements: Statements, node: ast.expr) -> ast.expr:
+    """Return the call of `range` for a name of the module that is a range, so that the loop needs
+    no list; `node` for another expression.
+    """
+    found = find_outside(statements.unit, statements.scope, node)
+    if not isinstance(found, range):
+        return node
+    made = ast.parse(f"range({found.start}, {found.stop}, {found.step})", mode="eval").body
+    for part in ast.walk(made):
+        ast.copy_location(part, node)
+    return made
+
+
+def _further(
+    statements: Statements, node: ast.For, ranged: ast.expr, counter: Variable
+) -> QueryTree:
     """Return the counter after a round."""
-    step = _step_of(node.iter)
+    step = _step_of(ranged)
     if step is None:
         return Binary("+", counter, _counter(statements, node, "step"))
     return Binary("+" if step >= 0 else "-", counter, Constant(abs(step)))
@@ -203,9 +220,9 @@ def _walk(
     return through, ()
 
 
-def _range_plan(statements: Statements, node: ast.For) -> _Plan | None:
+def _range_plan(statements: Statements, node: ast.For, ranged: ast.expr) -> _Plan | None:
     """Plan a loop over a range. It needs no list: a loop over `range(10**6)` stores two numbers."""
-    match node.iter:
+    match ranged:
         case ast.Call(func=ast.Name(id="range"), args=[*arguments], keywords=[]) if (
             statements.expressions.is_builtin("range") and 1 <= len(arguments) <= 3
         ):
@@ -214,7 +231,7 @@ def _range_plan(statements: Statements, node: ast.For) -> _Plan | None:
             return None
     statements.prepare(node.iter)
     bounds = [require_int(statements.expressions, argument) for argument in arguments[:2]]
-    step = _step_of(node.iter)
+    step = _step_of(ranged)
     if step == 0:
         message = "the step of a range is not zero"
         statements.unit.refuse(arguments[2], "HF002", message, "range(10, 0, -1)")

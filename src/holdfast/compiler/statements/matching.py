@@ -111,6 +111,10 @@ def _captured(pattern: ast.pattern) -> list[str]:
         part.name
         for part in ast.walk(pattern)
         if isinstance(part, ast.MatchAs | ast.MatchStar) and part.name is not None
+    ] + [
+        part.rest
+        for part in ast.walk(pattern)
+        if isinstance(part, ast.MatchMapping) and part.rest is not None
     ]
 
 

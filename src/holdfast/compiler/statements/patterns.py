@@ -9,7 +9,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
-from holdfast.compiler.context import NOTHING, TypedQuery, fails_of
+from holdfast.compiler.context import NOTHING, Held, TypedQuery, fails_of
 from holdfast.compiler.expressions.choices import connect
 from holdfast.compiler.expressions.comparisons import compare
 from holdfast.compiler.expressions.expressions import Expressions
@@ -38,11 +38,14 @@ from holdfast.compiler.types.types import (
     NONE,
     STR,
     UNKNOWN,
+    DictOf,
     ListOf,
     ModelOf,
+    ResultOf,
     TextOf,
     TupleOf,
     Type,
+    TypedDictOf,
     describe,
     is_refused,
     join_all,
@@ -70,9 +73,11 @@ def match_pattern(expressions: Expressions, subject: Subject, node: ast.pattern)
             return _class(expressions, subject, node)
         case ast.MatchSequence(patterns=patterns):
             return _sequence(expressions, subject, node, patterns)
+        case ast.MatchMapping():
+            return _mapping(expressions, subject, node)
         case _:
-            message = "a pattern for a dict has no exact test"
-            raise _refuse(expressions, node, message, 'if d.get("kind") == "card": …')
+            # Python itself allows a star only inside of a sequence.
+            raise AssertionError(ast.dump(node))
 
 
 def _refuse(expressions: Expressions, node: ast.AST, message: str, help_: str) -> PatternRefused:
@@ -152,6 +157,8 @@ def _class(expressions: Expressions, subject: Subject, node: ast.MatchClass) -> 
         help_ = "case Payment(status=…):, or a member of an enum: case Status.PAID:"
         raise _refuse(expressions, node.cls, "a class pattern names a model", help_)
     members = members_of(subject.type)
+    if cls in _VALUE_KINDS and (UNKNOWN in members or node.patterns):
+        return _kind(expressions, subject, node, _VALUE_KINDS[cls])
     if UNKNOWN in members:
         message = "the class of a value of unknown type"
         raise _refuse(expressions, node, message, "annotate the type of what is matched")
@@ -272,6 +279,137 @@ def _fields(
     return found
 
 
+# Kinds of values, and dicts.
+
+#: The classes of Python's own whose pattern takes the whole value: `case str(text):`.
+_VALUE_KINDS: Final[dict[type, Type]] = {
+    str: STR,
+    bool: BOOL,
+    int: INT,
+    float: FLOAT,
+    dict: DictOf(UNKNOWN),
+    list: ListOf(UNKNOWN),
+}
+#: Stands for the subject in an expression that is lowered for it. No author can write this name.
+_SUBJECT: Final = "match subject"
+
+
+def _kind(
+    expressions: Expressions, subject: Subject, node: ast.MatchClass, type_: Type
+) -> CaseMatch:
+    """Match `str()`, or `str(text)`, whose inner pattern gets the whole value."""
+    if len(node.patterns) > 1 or node.kwd_attrs:
+        name = expressions.unit.text(node.cls)
+        raise _refuse(expressions, node, "such a value has no fields", f"case {name}():")
+    seen = _with_subject(expressions, subject, node)
+    test: TypedQuery | None = None
+    narrowed = subject.type
+    if subject.type != type_:
+        asked = ast.Call(ast.Name("isinstance", ast.Load()), [_subject_of(node), node.cls], [])
+        test = _truth(seen, asked, node)
+        inner = seen.narrowed(asked, is_true=True).lower(_subject_of(node)).type
+        narrowed = type_ if inner == UNKNOWN else inner
+    part = Subject(subject.query, narrowed, None)
+    covers = frozenset() if test is not None else frozenset(atoms_of(subject.type))
+    whole = CaseMatch(test, narrowed, covers)
+    if not node.patterns:
+        return whole
+    found = match_pattern(expressions, part, node.patterns[0])
+    both = test if found.test is None else found.test
+    if test is not None and found.test is not None:
+        both = _both(test, found.test)
+    kept = covers if found.test is None else frozenset()
+    return replace(whole, test=both, covers=kept, bindings=found.bindings)
+
+
+def _mapping(expressions: Expressions, subject: Subject, node: ast.MatchMapping) -> CaseMatch:
+    """Match `{"kind": "card", **rest}`. Other keys of the dict do not matter."""
+    members = members_of(subject.type)
+    chosen = [one for one in members if isinstance(one, DictOf)]
+    if UNKNOWN in members:
+        chosen = [DictOf(UNKNOWN)]
+    if len(chosen) != 1:
+        message = f"a pattern for a dict does not fit {describe(subject.type)}"
+        raise _refuse(expressions, node, message, "annotate it as a dict, or as Any")
+    tests: list[TypedQuery] = []
+    if members != (chosen[0],):
+        kind = ast.Call(
+            ast.Name("isinstance", ast.Load()),
+            [_subject_of(node), ast.Name("dict", ast.Load())],
+            [],
+        )
+        tests.append(_truth(_with_subject(expressions, subject, node), kind, node))
+    here = Subject(subject.query, chosen[0], None)
+    seen = _with_subject(expressions, here, node)
+    bindings: list[tuple[str, TypedQuery]] = []
+    names: list[ast.expr] = []
+    for key, pattern in zip(node.keys, node.patterns, strict=True):
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            message = "the keys of a pattern for a dict are texts, written out"
+            raise _refuse(expressions, key, message, 'case {"kind": "card"}:')
+        names.append(key)
+        tests.append(_truth(seen, ast.Compare(key, [ast.In()], [_subject_of(node)]), node))
+        part = Subject(FieldOf(subject.query, key.value), _value_type(here.type, key.value), None)
+        found = match_pattern(expressions, part, pattern)
+        tests += [] if found.test is None else [found.test]
+        bindings += found.bindings
+    if node.rest is not None:
+        bindings.append((node.rest, seen.lower(_rest(node, names))))
+    whole = None if not tests else tests[0]
+    for test in tests[1:]:
+        assert whole is not None
+        whole = _both(whole, test)
+    covers = frozenset(atoms_of(chosen[0])) if not node.keys else frozenset()
+    return CaseMatch(whole, chosen[0], covers, tuple(bindings))
+
+
+def _value_type(type_: Type, key: str) -> Type:
+    if isinstance(type_, TypedDictOf | ResultOf):
+        return type_.fields().get(key, UNKNOWN)
+    assert isinstance(type_, DictOf)
+    return type_.value
+
+
+def _rest(node: ast.MatchMapping, names: list[ast.expr]) -> ast.expr:
+    """Return `{k: v for k, v in subject.items() if k not in ("kind",)}`."""
+    made = ast.parse("{k: v for k, v in subject.items() if k not in ()}", mode="eval").body
+    for part in ast.walk(made):
+        if isinstance(part, ast.Tuple) and isinstance(part.ctx, ast.Load):
+            part.elts = list(names)
+    return _about_subject(made, node)
+
+
+def _about_subject(made: ast.expr, node: ast.pattern) -> ast.expr:
+    """Return the expression about the name `subject` as one about the subject of the match."""
+    for part in ast.walk(made):
+        ast.copy_location(part, node)
+        if isinstance(part, ast.Name) and part.id == "subject":
+            part.id = _SUBJECT
+    return made
+
+
+def _with_subject(expressions: Expressions, subject: Subject, node: ast.pattern) -> Expressions:
+    """Return the expressions in which the name `_SUBJECT` is the subject."""
+    scope = expressions.unit.scope(expressions.scope, node, [_SUBJECT], is_inlined=True)
+    held = Held(subject.query, subject.type)
+    environment = expressions.environment.with_entry(_SUBJECT, held)
+    return replace(expressions, scope=scope, environment=environment)
+
+
+def _subject_of(node: ast.AST) -> ast.Name:
+    return ast.copy_location(ast.Name(_SUBJECT, ast.Load()), node)
+
+
+def _truth(expressions: Expressions, asked: ast.expr, node: ast.AST) -> TypedQuery:
+    for part in ast.walk(asked):
+        if not hasattr(part, "lineno"):
+            ast.copy_location(part, node)
+    found = expressions.truth(asked)
+    if is_refused(found.type):
+        raise PatternRefused
+    return found
+
+
 # Lists and tuples.
 
 
@@ -288,9 +426,9 @@ def _sequence(
         raise _refuse(expressions, node, message, "annotate it as a list or a tuple")
     starred = [place for place, one in enumerate(patterns) if isinstance(one, ast.MatchStar)]
     count = len(patterns) - len(starred)
-    if starred and (starred[0] != count or getattr(patterns[-1], "name", None) is not None):
-        message = "`*` stands last and without a name in a pattern"
-        help_ = f"case [{', '.join(['first', *['second'][: count - 1]])}, *_]: …, then xs[{count}:]"
+    if starred and starred[0] != count:
+        message = "`*` stands last in a pattern"
+        help_ = f"case [{', '.join(['first', *['second'][: count - 1]])}, *others]:"
         raise _refuse(expressions, node, message, help_)
     narrowed = Subject(subject.query, chosen[0], None)
     test = _length_test(expressions, narrowed, node, count, is_open=bool(starred))
@@ -302,7 +440,20 @@ def _sequence(
         type_ = chosen[0].elements[place] if isinstance(chosen[0], TupleOf) else chosen[0].element
         part = Subject(ItemOf(subject.query, Constant(place)), type_, None)
         parts.append((part, match_pattern(expressions, part, pattern)))
-    return _with_parts(narrowed, test, parts)
+    found = _with_parts(narrowed, test, parts)
+    rest = getattr(patterns[-1], "name", None) if starred else None
+    if rest is None:
+        return found
+    value = _with_subject(expressions, narrowed, node).lower(_items_from(node, count))
+    if is_refused(value.type):
+        raise PatternRefused
+    return replace(found, bindings=(*found.bindings, (rest, value)))
+
+
+def _items_from(node: ast.MatchSequence, count: int) -> ast.expr:
+    """Return `list(subject[1:])`: the items that `*others` takes are a list."""
+    made = ast.parse(f"list(subject[{count}:])", mode="eval").body
+    return _about_subject(made, node)
 
 
 def _length_test(

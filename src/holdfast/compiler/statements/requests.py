@@ -24,7 +24,15 @@ from holdfast.compiler.expressions.query import (
     Variable,
     cause_of,
 )
-from holdfast.compiler.ir import ErrorHandler, Failures, Reply, StepStatement, Target, Try
+from holdfast.compiler.ir import (
+    ErrorHandler,
+    Failures,
+    Reply,
+    StatementBlock,
+    StepStatement,
+    Target,
+    Try,
+)
 from holdfast.compiler.statements.flow import Meeting
 from holdfast.compiler.steps.hoisting import hoist_inside
 from holdfast.compiler.steps.step_arguments import StepRefused
@@ -49,7 +57,7 @@ def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.wi
         statements.unit.refuse(call, "HF160", message, help_)
         if isinstance(named, ast.Name):
             statements.hold(named.id, REFUSED)
-        statements.block(node.body)
+        _lower_body(statements, node)
         return
     _require_replies(statements, node, named.id)
     hoist_inside(statements, call)
@@ -57,7 +65,7 @@ def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.wi
     if found is None:
         statements.lose(call)
         statements.hold(named.id, REFUSED)
-        statements.block(node.body)
+        _lower_body(statements, node)
         return
     action, type_ = found
     variable = statements.hold(named.id, type_)
@@ -66,7 +74,8 @@ def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.wi
     _lower_block(statements, node, variable)
 
 
-def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:
+def _lower_body(statements: Statements, node: ast.With) -> StatementBlock:
+    """Lower the body of the block. Its errors lead behind it, as its end does."""
     flow, watcher = statements.flow, Meeting()
     flow.watchers.append(watcher)
     flow.protections += 1
@@ -75,6 +84,12 @@ def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:
     flow.protections -= 1
     flow.receives -= 1
     flow.watchers.pop()
+    flow.environment = join_environments(flow.environment, watcher.environment)
+    return body
+
+
+def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:
+    body = _lower_body(statements, node)
     error = statements.scope.name("error", (node, "error"))
     origin = statements.origin(node.items[0].context_expr, "reject")
     caught = Variable(error)
@@ -88,7 +103,6 @@ def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:
     reject = StepStatement(origin, Reply(variable, TypedQuery(rejection, NONE)), ())
     names = names_of((Exception,), statements.unit.world)
     handler = ErrorHandler(origin, (Exception,), names, error, (reject,))
-    flow.environment = join_environments(flow.environment, watcher.environment)
     statements.emit(Try(origin, body, (handler,), (), Failures(anything=True)))
 
 

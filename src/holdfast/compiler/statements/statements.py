@@ -343,6 +343,11 @@ class Statements:
         hoist_inside(self, node)
         return self._step(node, function, targets, whole)
 
+    def _is_returned(self, node: ast.Call) -> bool:
+        function = self.unit.functions.get(self.scope)
+        parts = () if function is None else ast.walk(function)
+        return any(isinstance(part, ast.Return) and part.value is node for part in parts)
+
     def _step(
         self, node: ast.Call, function: Any, targets: tuple[Target, ...] | None, whole: ast.AST
     ) -> Type | None:
@@ -355,7 +360,12 @@ class Statements:
         if isinstance(action, Again) and not (targets is None and self.may_go_on_as_new):
             message = "a workflow goes on as new with `return again(…)`, outside of `try`,"
             message += " `compensating`, branches and helpers"
-            self.unit.refuse(node, "HF087", message, f"return {self.unit.text(node)}")
+            help_ = f"return {self.unit.text(node)}"
+            if self._is_returned(node):
+                # The line itself is right; its place is not.
+                help_ = "goes_on = True  # here, False before it; and behind the whole block:\n"
+                help_ += f"if goes_on:\n    return {self.unit.text(node)}"
+            self.unit.refuse(node, "HF087", message, help_)
             return None
         self._pending.append(StepStatement(self.origin(whole), action, targets))
         return type_
@@ -458,20 +468,25 @@ class Statements:
         return self.collected(lambda: self._lower_all(nodes))
 
     def _lower_all(self, nodes: Sequence[ast.stmt]) -> None:
+        refusals = 0
         for node in nodes:
             if self.flow.environment is None:
-                self.unit.refuse(
-                    node,
-                    "HF010",
-                    "this code can never run",
-                    "remove it, or check the return/raise/break above",
-                )
+                # A refused statement may lack the way to this one, for example its `break`. Code
+                # that does run must not be called unreachable.
+                if self._count_refusals() == refusals:
+                    help_ = "remove it, or check the return/raise/break above"
+                    self.unit.refuse(node, "HF010", "this code can never run", help_)
                 break
+            refusals = self._count_refusals()
             self.flow.note()
             if self.hoisted:
                 self.hoisted = {}
             find_methods(self, node)
             self._statement(as_if(self, node) or node)
+
+    def _count_refusals(self) -> int:
+        """Return the number of refusals so far, without those of code that can never run."""
+        return sum(found.code != "HF010" for found in self.unit.diagnostics)
 
     def _statement(self, node: ast.stmt) -> None:
         match node:

@@ -73,6 +73,9 @@ def _obstacles(
         help_ = f"def {declared.function.__name__}(first: str, second: int)"
         yield Obstacle("HF008", message, help_)
     if isinstance(declared, Workflow):
+        if not _is_whole(declared.call_timeout):
+            message = f"the timeout of a call of `{declared.name}` must be whole seconds"
+            yield Obstacle("HF052", message, "options(timeout=seconds(90))")
         return
     types = (*signature.parameters.values(), signature.result)
     if declared.runs_on is not None and any(map(secret_in, types)):

@@ -8,7 +8,8 @@
 
 The compiler finds the method by the type of the object, so the type must be one model. The method
 of a subclass is never called: pydantic makes the declared class from JSON. Decorators other than
-`@property` and `@staticmethod` run code of their own, so such methods are no helpers.
+`@property`, `@staticmethod` and `@classmethod` run code of their own, so methods with them are no
+helpers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from types import FunctionType
 from typing import Any
 
 from holdfast.compiler.context import Helper, Unit
-from holdfast.compiler.steps.helpers import definition_in_class, helper_of
+from holdfast.compiler.steps.helpers import class_method, definition_in_class, helper_of
 from holdfast.compiler.types.types import ModelOf, Type
 
 
@@ -33,6 +34,8 @@ def method_of(unit: Unit, type_: Type, call: ast.Call) -> Helper | None:
     found = inspect.getattr_static(type_.model, call.func.attr, None)
     if isinstance(found, staticmethod):
         return static_helper(unit, found.__func__)
+    if isinstance(found, classmethod):
+        return class_method(unit, type_.model, call.func.attr)
     helper = _helper(unit, found, ())
     return None if helper is None else replace(helper, bound=call.func.value)
 

@@ -105,37 +105,42 @@ def _polled(unit: Unit, scope: VariableScopeNames, node: ast.Call) -> Any:
 
 
 def _task_in(unit: Unit, scope: VariableScopeNames, node: ast.expr) -> Any:
-    """Return the task that the expression names, with or without `.options(…)`."""
+    """Return the task or workflow that the expression names, with or without `.options(…)`."""
     match node:
         case ast.Call(func=ast.Attribute(value=base, attr="options")) as options:
-            task = find_outside(unit, scope, base)
-            return _with_options(unit, scope, options, task) if isinstance(task, Task) else None
+            called = find_outside(unit, scope, base)
+            is_step = isinstance(called, Task | Workflow)
+            return _with_options(unit, scope, options, called) if is_step else None
         case _:
             return find_outside(unit, scope, node)
 
 
 def _with_options(
-    unit: Unit, scope: VariableScopeNames, node: ast.Call, task: Task[..., Any]
-) -> Task[..., Any]:
+    unit: Unit,
+    scope: VariableScopeNames,
+    node: ast.Call,
+    called: Task[..., Any] | Workflow[..., Any],
+) -> Task[..., Any] | Workflow[..., Any]:
+    is_task = isinstance(called, Task)
+    known = ("timeout", "heartbeat", "retry", "label") if is_task else ("timeout", "retry", "label")
     settings = {
-        keyword.arg: _setting(unit, scope, keyword.value)
+        str(keyword.arg): _setting(unit, scope, keyword.value)
         for keyword in node.keywords
-        if keyword.arg in ("timeout", "heartbeat", "retry", "label")
+        if keyword.arg in known
     }
     is_odd = any(not _is_setting(name, value) for name, value in settings.items())
     if node.args or len(settings) < len(node.keywords) or is_odd:
         unit.refuse(
             node,
             "HF008",
-            "options() takes constants: timeout=, heartbeat=, retry=, label=",
+            f"options() takes constants: {', '.join(f'{name}=' for name in known)}",
             f"{unit.text(node.func)}(timeout=minutes(5), retry=Retry(max_attempts=3))",
         )
-        return task
-    changed: Task[..., Any] = task.options(**{str(key): value for key, value in settings.items()})
-    return changed
+        return called
+    return called.options(**settings)
 
 
-def _is_setting(name: str | None, value: Any) -> bool:
+def _is_setting(name: str, value: Any) -> bool:
     match name:
         case "timeout" | "heartbeat":
             return value is None or isinstance(value, timedelta)

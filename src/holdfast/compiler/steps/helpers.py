@@ -24,6 +24,9 @@ either: an update of a library would change definitions.
 from __future__ import annotations
 
 import ast
+import copy
+import functools
+import inspect
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -161,9 +164,50 @@ def _find(
         return None
     if scope.is_local(root.id):
         return _local(unit, scope, root.id, around) if root is function else None
+    if isinstance(function, ast.Attribute):
+        of_class = class_method(unit, unit.outside(function.value), function.attr, around)
+        if of_class is not None:
+            return of_class
     found = unit.outside(function)
     definition = _definition(found) if isinstance(found, FunctionType) else None
     return None if definition is None else helper_of(unit, found, definition, around)
+
+
+def class_method(
+    unit: Unit, cls: object, name: str, around: tuple[ast.FunctionDef, ...] = ()
+) -> Helper | None:
+    """Return the helper for a `@classmethod` of a class of the author, whose `cls` is the class on
+    which it is called; None for others.
+    """
+    found = inspect.getattr_static(cls, name, None) if isinstance(cls, type) else None
+    if not isinstance(cls, type) or not isinstance(found, classmethod):
+        return None
+    function: Any = found.__func__
+    if not isinstance(function, FunctionType):
+        return None
+    definition = definition_in_class(function, ("classmethod",))
+    named = cls.__name__
+    if definition is None or function.__globals__.get(named) is not cls:
+        return None
+    source, node = definition
+    own = _of_class(node, named)
+    return None if own is None else helper_of(unit, function, (source, own), around)
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_class(node: ast.FunctionDef, cls: str) -> ast.FunctionDef | None:
+    """Return the function without its first parameter, whose name is replaced by that of the class;
+    None if the body assigns it.
+    """
+    copied = copy.deepcopy(node)
+    places = copied.args.posonlyargs or copied.args.args
+    if not places or is_bound_in_body(copied, places[0].arg):
+        return None
+    first = places.pop(0).arg
+    for part in ast.walk(copied):
+        if isinstance(part, ast.Name) and part.id == first:
+            part.id = cls
+    return copied
 
 
 _Definition = tuple[Source, ast.FunctionDef]

@@ -16,7 +16,12 @@ from holdfast.compiler.ir import Action, TaskAction
 from holdfast.compiler.signatures import match_call, signature_of
 from holdfast.compiler.steps.branching import Branching, BranchLowering
 from holdfast.compiler.steps.callables import obstacles_of
-from holdfast.compiler.steps.child_calls import lower_again, lower_child_call, lower_start
+from holdfast.compiler.steps.child_calls import (
+    lower_again,
+    lower_child_call,
+    lower_start,
+    refuse_later,
+)
 from holdfast.compiler.steps.durable import REFUSED_STEP, find_outside
 from holdfast.compiler.steps.service_calls import lower_service_arguments, result_type
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
@@ -137,6 +142,7 @@ class Steps:
             raise refuse(
                 self.expressions, named or node, "HF086", message, "start(dispatch, order.id)"
             )
+        refuse_later(self.expressions, node, workflow)
         given = self._arguments(node, workflow, 1)
         return lower_start(self.expressions, node, workflow, given)
 

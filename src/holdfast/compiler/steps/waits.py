@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 from holdfast.api.payloads import can_be_named, union_of
@@ -255,8 +256,8 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
     if found is not None:
         return found
     message = (
-        "what is waited for must be a class at the top of a module, str, int, float or bool, "
-        "or a list[…], a dict[str, …] or a union of them"
+        "what is waited for must be a class at the top of a module, str, int, float, bool or "
+        "None, or a list[…], a dict[str, …] or a union of them"
     )
     help_ = "class BankConfirmation(BaseModel): … at the top of the module"
     bare = expressions.unit.outside(node)
@@ -274,6 +275,8 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
 def _find_payload(unit: Unit, node: ast.expr) -> Any:
     """Return the type that `node` names; None when it cannot be found by its name later."""
     match node:
+        case ast.Constant(value=None):
+            return NoneType
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             sides = [_find_payload(unit, side) for side in (left, right)]
             return None if None in sides else union_of(sides)

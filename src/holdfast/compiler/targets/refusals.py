@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.asl import error_names
 from holdfast.asl.resources import POOL, runs_in_container
 from holdfast.asl.validation.validate import diagnose
 from holdfast.compiler.compile import CompiledWorkflow
@@ -32,6 +33,7 @@ _IN_BRANCH: Final = "move the `with` or `try` out of the branch, around the whol
 _TIMEOUT: Final = (
     "@workflow  # without timeout=; give the steps their own: charge.options(timeout=…)"
 )
+_RETRY: Final = "retry=Retry(max_attempts=3)  # of every error: without on= and not_on="
 _MAXIMUM: Final = re.compile(r"Maximum value is (\d+)")
 
 
@@ -156,9 +158,19 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
         if runs_in_container(resource):
             message = "a container fetches its attempt from Holdfast, not from Step Functions"
             yield refuse(name, message, _ON_LAMBDA)
+        if resource.startswith("holdfast:workflow:") and not _retries_alike(state):
+            message = "Step Functions retries a child workflow after every error or after none"
+            yield refuse(name, message, _RETRY)
         for word in state.get("Holdfast", {}):
             if word not in _SHOWN:
                 yield refuse(name, *_LANES[word])
+
+
+def _retries_alike(state: Mapping[str, Any]) -> bool:
+    """Return True when the retries do not depend on the error of the child, which AWS reports as
+    States.TaskFailed.
+    """
+    return all(retrier["ErrorEquals"] == [error_names.ALL] for retrier in state.get("Retry", ()))
 
 
 def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]:

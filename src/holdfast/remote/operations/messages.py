@@ -24,13 +24,14 @@ from holdfast.remote.operations.requests import (
 def event(
     name: str,
     key: str,
-    data: object,
+    data: object = None,
     *,
     id: str | None = None,  # noqa: A002
     execution: str | None = None,
 ) -> Operation[Json]:
     """Send an event to the executions that wait for it. If it is sent twice with the same `id`, it
-    counts once. With `execution` only that one may use it.
+    counts once. With `execution` only that one may use it. `data` is None for an event that the
+    workflow declares with None.
     """
     fields = {"name": name, "key": key, "id": id, "execution": execution}
     return (yield from post("/events", fields, data=data))
@@ -39,7 +40,7 @@ def event(
 def request(
     name: str,
     key: str,
-    data: object,
+    data: object = None,
     *,
     id: str | None = None,  # noqa: A002
     execution: str | None = None,
