@@ -237,15 +237,16 @@ def test_a_later_record_refers_to_values_of_any_earlier_one() -> None:
 
 #: The compressed events of one execution, as each format has stored them.
 FROZEN = {
-    1: "eLuW4zCKpZLBDsIgDIbvewzOmMDGoHsYDsyCEo0z28xOvLuAmzNxJksspCWkNO3/QZj7b5GCoAIrDaC0zqKSViCvohkwEsCq"
-    "mjUtSCcq5OIoWlBY161olBSlEipuUkQZvj8Ho4nsWy2PK3CmQwhJqkcanfEUKZm6/uKu3RSvcqAErfM3P2aFlrdcB7rQ6Hq0"
-    "/YGToOkWtVcHc64fP9ltdLMWWWmWucJ+osPZ33dR3VJjJs1+oI5T0OiGwZziiVMOLJtMTgetn6gBoPs=",
-    2: "eLsBB85ypZfBDoMgDIbvPgZnl4DWtj6L4aArZp62uF159yHqmAlLTFYIvUBT+pHmR+nxv6EKJcQOexZ0oxNCB2LqYD33yOyo"
-    "0e3AOEItBq4wMEnTDNASQkVAYaqi6zKPI/agVK1F5+7AtfU+dv5NQi7+oB2jO+rH/ayx/iM477O4+WJUUNU5amsG297p9c0u"
-    "k00KkmhWMcJ5os/b9DhFNVeNjbT+gTrcIv1cSlMa1tFwWay39g2oAaD7",
-    3: "eLtBp/E9U2I0NrJW4oJS1Cp0BzyHwhIdlIYnHLDPQbGBFBe14GA1BHkNxAJ7DCmEIHGilF+UklqkawhWklmihNMgzFRWnJFZ"
-    "oIQuhVUzLIKilcBhBZs1AUW9hQEYmIGI2NhYAAxdht8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PD9eOao1u/tdu"
-    "TRMzOopojnUJuG9D0UxLh9VbSXZCdHdHXeMSkw==",
+    1: "eLuW4zCKpZLBDsIgDIbvewzOmMDGoHsYDsyCEo0z28xOvLuAmzNxJksspCWkNO3/QZj7b5GCoAIrDaC0zqKSViCv"
+    "ohkwEsCqmjUtSCcq5OIoWlBY161olBSlEipuUkQZvj8Ho4nsWy2PK3CmQwhJqkcanfEUKZm6/uKu3RSvcqAErfM3"
+    "P2aFlrdcB7rQ6Hq0/YGToOkWtVcHc64fP9ltdLMWWWmWucJ+osPZ33dR3VJjJs1+oI5T0OiGwZziiVMOLJtMTget"
+    "n6gBoPs=",
+    2: "eLsBB85ypZfBDoMgDIbvPgZnl4DWtj6L4aArZp62uF159yHqmAlLTFYIvUBT+pHmR+nxv6EKJcQOexZ0oxNCB2Lq"
+    "YD33yOyo0e3AOEItBq4wMEnTDNASQkVAYaqi6zKPI/agVK1F5+7AtfU+dv5NQi7+oB2jO+rH/ayx/iM477O4+WJU"
+    "UNU5amsG297p9c0uk00KkmhWMcJ5os/b9DhFNVeNjbT+gTrcIv1cSlMa1tFwWay39g2oAaD7",
+    3: "eLtBp/E9U2I0NrJW4oJS1Cp0BzyHwhIdlIYnHLDPQbGBFBe14GA1BHkNxAJ7DCmEIHGilF+UklqkawhWklmihNMg"
+    "zFRWnJFZoIQuhVUzLIKilcBhBZs1AUW9hQEYmIGI2NhYAAxdht8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8P"
+    "Dw8PD9eOao1u/tduTRMzOopojnUJuG9D0UxLh9VbSXZCdHdHXeMSkw==",
 }
 
 
