@@ -115,7 +115,7 @@ def test_values_of_any_are_computed_with_and_ordered_as_in_python(
 ) -> None:
     given: dict[str, Any] = {"prices": {"tea": 3, "cup": 9}, "ms": 2000}
     with loaded(tmp_path, ROWS) as module:
-        rows = [{"n": 1, "name": "ab", "price": 2}, last]
+        rows: list[Any] = [{"n": 1, "name": "ab", "price": 2}, last]
         run = World().run_json(module.flow, {**given, "rows": rows})
     output: Any = run.end.output
     assert (output and output["total"]) == total
