@@ -170,7 +170,7 @@ def test_arguments_that_are_no_request_fail_the_state_before_its_task_is_schedul
     office = Office()
     services = Integrations(Clients({}), lambda *_: {})  # type: ignore[arg-type]
     office.world.setting = replace(office.world.setting, misuse=services.find_misuse)
-    send = {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage"}
+    send: dict[str, Any] = {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage"}
     send |= {"Arguments": {"Body": 1}, "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Rest"}]}
     execution = office.start(office.create(states(Send=send, Rest=WAIT)))
     office.wait(1)
