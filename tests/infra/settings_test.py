@@ -59,6 +59,11 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
     )
 
 
+def test_what_cdk_json_chooses_is_the_default() -> None:
+    found = settings()
+    assert Settings(modules=found.modules) == found
+
+
 def test_the_bounds_of_alarms_are_an_object_or_its_text() -> None:
     bounds = AlarmBounds(failed=None, dollars_per_day=2.5)
     assert settings(alarm_bounds={"failed": None, "dollars_per_day": 2.5}).alarm_bounds == bounds
