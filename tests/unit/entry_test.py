@@ -60,6 +60,8 @@ def test_a_host_without_choices_has_aws_limits_and_no_events(made: Callable[...,
     assert host.metrics._stack == "Shop"
     assert "loan_approval" in host.front.workflows
     assert host.front.keys is NO_KEYS
+    # An id that the API makes has the spread that this process has last read.
+    assert host.front.spread is host.setting.spread
 
 
 def test_each_choice_is_one_variable(made: Callable[..., Host]) -> None:

@@ -336,6 +336,12 @@ def test_the_wait_for_a_place_ends_with_the_time_out_of_the_attempt(
             "States.Timeout",
             "Task timed out after 3.00 seconds",
         ),
+        (
+            {"errorType": "Runtime.ExitError"},
+            "GroupFailed",
+            "the function of the group payments: Runtime.ExitError: ",
+        ),
+        ({}, "GroupFailed", "the function of the group payments: Lambda gave no error type: "),
     ],
 )
 def test_a_function_that_crashes_fails_the_attempt_by_its_name(
