@@ -192,6 +192,13 @@ def test_keys_that_dynamodb_did_not_read_are_asked_again_after_pauses(pauses: li
     assert pauses == [0.05, 0.2]
 
 
+def test_the_last_call_may_read_the_rest(pauses: list[float]) -> None:
+    unread = {"UnprocessedKeys": {"mail": {"Keys": [{"pk": {"S": "a"}, "sk": {"S": "0"}}]}}}
+    clients = Scripted(*[{"Responses": {}, **unread}] * 3, {"Responses": {"mail": [STORED]}})
+    assert ports(clients).perform(GetMany("mail", (("a", "0"),))) == [ITEM]
+    assert pauses == [0.05, 0.2, 0.8]
+
+
 def test_keys_that_are_never_read_are_a_throttled_call(pauses: list[float]) -> None:
     keys = [{"pk": {"S": "a"}, "sk": {"S": "0"}}]
     unread = {"Responses": {}, "UnprocessedKeys": {"mail": {"Keys": keys}}}

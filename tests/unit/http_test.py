@@ -14,7 +14,7 @@ from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed
 from tests.builders import ask, chain, machine, wait_for
-from tests.unit.host_kit import Site, site
+from tests.unit.host_kit import Context, Site, site
 
 BOTH = {
     "it": {
@@ -176,6 +176,14 @@ def test_a_refusal_has_only_what_there_is_to_tell(told: Any, shown: Any) -> None
     found.ports.perform = refuse  # type: ignore[method-assign]
     status, body = found.request("GET", "/executions")
     assert (status, body) == (422, {"error": {"code": "HF211", "message": "a is unknown", **shown}})
+
+
+def test_only_a_stack_with_forms_serves_them() -> None:
+    found = site(chain(1))
+    event = {"rawPath": "/forms/T", "requestContext": {"http": {"method": "GET"}}}
+    assert found.api(event, Context())["statusCode"] == 403  # the token is no token
+    found.host.forms_scheme = None
+    assert problem(found.request("GET", "/forms/T")) == (404, "HF208")
 
 
 def test_a_long_path_is_cut_in_the_message() -> None:
