@@ -179,6 +179,6 @@ def test_the_keys_come_from_the_secret_that_the_environment_names(
     assert asked == [("secrets", {"SecretId": "arn:secret"})]
     entry._signing_keys.cache_clear()
     monkeypatch.setenv(resources.ENV_SECRET_ID, "gone")
-    with pytest.raises(ServiceFault, match="get_secret_value"):
+    with pytest.raises(ServiceFault, match=r"\bget_secret_value\b"):
         entry._signing_keys()
     entry._signing_keys.cache_clear()

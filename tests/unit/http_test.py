@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.aws import protocol
+from holdfast.aws.identity import caller_of
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed
@@ -151,7 +152,13 @@ def test_events_without_a_waiting_execution_are_listed() -> None:
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/"), ("GET", "/nothing"), ("DELETE", "/executions"), ("POST", "/executions/x/y")],
+    [
+        ("GET", "/"),
+        ("POST", "/"),
+        ("GET", "/nothing"),
+        ("DELETE", "/executions"),
+        ("POST", "/executions/x/y"),
+    ],
 )
 def test_a_route_that_is_not_there_is_404(method: str, path: str) -> None:
     found = site(chain(1)).request(method, path)
@@ -184,6 +191,12 @@ def test_only_a_stack_with_forms_serves_them() -> None:
     assert found.api(event, Context())["statusCode"] == 403  # the token is no token
     found.host.forms_scheme = None
     assert problem(found.request("GET", "/forms/T")) == (404, "HF208")
+
+
+@pytest.mark.parametrize(("subject", "caller"), [("ann", "ann"), ("\ud800", None), (7, None)])
+def test_a_caller_is_a_text_that_a_record_can_hold(subject: Any, caller: str | None) -> None:
+    claims = {"jwt": {"claims": {"sub": subject}}}
+    assert caller_of({"requestContext": {"authorizer": claims}}) == caller
 
 
 def test_a_long_path_is_cut_in_the_message() -> None:
