@@ -328,6 +328,9 @@ def test_an_update_that_only_removes_sends_no_values_and_no_condition() -> None:
     _, _, request = asked(Update("mail", "a", "g", remove=("old",)), {"Attributes": {}})
     assert request["UpdateExpression"] == "REMOVE #a0"
     assert not {"ExpressionAttributeValues", "ConditionExpression"} & request.keys()
+    _, _, request = asked(Delete("mail", "a", "g", (Condition("n", "absent"),)), {})
+    assert request["ConditionExpression"] == "attribute_not_exists(#a0)"
+    assert "ExpressionAttributeValues" not in request
 
 
 def test_a_record_leaves_the_list_only_when_it_is_in_it() -> None:
