@@ -134,6 +134,8 @@ class Asks(RandomTalk):
             for total, amount in sorted(totals.items()):
                 assert total == before + amount
                 before = total
+            self.stack.works = True
+            assert self.client.request("add", key, 0) == before
 
 
 @pytest.mark.parametrize("kind", [Events, Requests, Asks])

@@ -186,7 +186,7 @@ def _call(frame: Frame) -> _Call | None:
     match frame.waiting:
         case Attempt(kind="pure"):
             return None
-        case Attempt(target=REQUEST) | Awaiting(target=REQUEST) as waiting:
+        case Attempt() | Awaiting() as waiting if waiting.target == REQUEST:
             given: Any = waiting.arguments
             return _Call("request", given["name"], given, waiting.attempt, frame.position)
         case Attempt() as waiting:
