@@ -219,7 +219,9 @@ def _check_handlers(
         if not new:
             message = "this handler can never run: an earlier one catches the same errors"
             report(handler.origin, "HF033", message, "put the handler of the base class last")
-        elif not any(_can_fail_with(failures, cls) for cls in handler.classes):
+        elif not _only_raises_again(handler) and not any(
+            _can_fail_with(failures, cls) for cls in handler.classes
+        ):
             report(
                 handler.origin,
                 "HF033",
@@ -227,6 +229,11 @@ def _check_handlers(
                 "remove it: only tasks, waits and `raise` fail with errors that have a name",
             )
         earlier.extend(handler.classes)
+
+
+def _only_raises_again(handler: ErrorHandler) -> bool:
+    """Return True for `except BlockTimeout: raise`, which says that the error goes on."""
+    return bool(handler.body) and all(isinstance(one, Reraise) for one in handler.body)
 
 
 def _can_fail_with(failures: Failures, cls: type[BaseException]) -> bool:

@@ -23,6 +23,11 @@ from holdfast.compiler.expressions.enum_values import lower_member
 from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper, lower_method
 from holdfast.compiler.expressions.methods import call_method
+from holdfast.compiler.expressions.model_calls import (
+    lower_checked,
+    lower_unpacked,
+    lower_validation,
+)
 from holdfast.compiler.expressions.named_tuples import construct_named_tuple, replace_parts
 from holdfast.compiler.expressions.typed_dicts import construct_typed_dict
 from holdfast.compiler.expressions.uncalled_tools import refuse_uncalled_tools
@@ -55,6 +60,9 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         if helper.is_expression:
             return lower_helper(expressions, node, helper)
         return _misplaced_helper(expressions, node)
+    checked = lower_validation(expressions, node)
+    if checked is not None:
+        return checked
     if isinstance(function, ast.Attribute) and not expressions.is_outside(function):
         return _method(expressions, node, function)
     if isinstance(function, ast.Name) and expressions.scope.is_local(function.id):
@@ -77,7 +85,9 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if made is not None:
         return made
     if is_model(found):
-        return construct(expressions, node, found)
+        checked = lower_unpacked(expressions, node, found)
+        checked = checked or lower_checked(expressions, node, found)
+        return checked or construct(expressions, node, found)
     if is_named_tuple(found):
         return construct_named_tuple(expressions, node, found)
     if is_typed_dict(found) and isinstance(type_ := from_annotation(found), TypedDictOf):
