@@ -5,7 +5,7 @@ error that makes its text.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from holdfast import TaskError, task
 from tests.differential.shop import Line
 
-__all__ = ["Basket", "Rejected", "Tally", "basket_of", "copy", "look", "replace"]
+__all__ = ["Basket", "Rejected", "Tally", "asdict", "basket_of", "copy", "look", "replace"]
 
 
 @dataclass

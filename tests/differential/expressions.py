@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from tests.differential import everyday
+from tests.differential import everyday, values
 from tests.differential.choices import Choices
 
 #: Type -> literals; the first one is the simplest.
@@ -285,8 +285,9 @@ PATTERNS: Final = {
         "order.model_copy()",
     ],
 }
-for _type, _more in everyday.PATTERNS.items():
-    PATTERNS[_type] += _more
+for _patterns in (everyday.PATTERNS, values.PATTERNS):
+    for _type, _more in _patterns.items():
+        PATTERNS[_type] += _more
 TYPES: Final = list(LITERALS)
 #: `<type>`, `<type.>`, and `<source::body>`: the rest of a comprehension over a list.
 _TYPE: Final = r"[A-Za-z]\w*(?:\[[\w\[\], ]+\])?(?: \| None)?"

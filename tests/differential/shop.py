@@ -6,10 +6,11 @@ import itertools
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
+from operator import attrgetter, itemgetter
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from holdfast import (
     BlockTimeout,
@@ -72,9 +73,11 @@ __all__ = [
     "Small",
     "TaskError",
     "Transfer",
+    "TypeAdapter",
     "WaitTimeout",
     "again",
     "ask",
+    "attrgetter",
     "beating",
     "bounded",
     "careful",
@@ -93,6 +96,7 @@ __all__ = [
     "from_step",
     "graph_part",
     "hours",
+    "itemgetter",
     "itertools",
     "label_of",
     "labelled",

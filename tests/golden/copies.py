@@ -35,5 +35,6 @@ def flow(order: Order, checked: Checked, bounded: Bounded, changes: dict[str, st
     j = Sum(1)
     k = point.z
     l = order.copy()
-    m = Order.model_validate(changes)
-    n = Order(**changes)
+    m = Order.model_validate(changes, strict=True)
+    n = Order(id="a", **changes)
+    o = Point(**changes)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from holdfast import workflow
-from tests.golden.shop import Bounded, Checked, Order, Outcome, anything
+from tests.golden.shop import Order, Outcome, anything
 
 
 @workflow
 def flow(order: Order, n: int) -> None:
-    a = Checked(text=order.id)
-    b = Bounded(amount=n)
     c = Outcome(order_id=order.id, status="lost")
     d = Outcome(order_id=n, status=order.id)
     e = Outcome(order_id=order.id)

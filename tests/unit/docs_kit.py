@@ -21,16 +21,17 @@ import logging
 import math
 import random
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from random import randint
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, SecretStr
+from pydantic import AwareDatetime, BaseModel, SecretStr, TypeAdapter
 
 from holdfast import (
     Retry, TaskError, WaitTimeout, ask, aws, choice, compensating, days, each, execution_id, first,

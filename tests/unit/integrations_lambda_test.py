@@ -104,6 +104,8 @@ def test_an_invocations_other_fields_reach_lambda() -> None:
     [
         ({}, "The field 'FunctionName' is required but was missing"),
         ({"FunctionName": "f", "Body": 1}, "The field 'Body' is not supported by Step Functions"),
+        ({"FunctionName": 1}, "The value for the field 'FunctionName' must be a STRING"),
+        ([], "The value for the field 'Parameters' must be an OBJECT"),
     ],
 )
 def test_an_invocation_that_cannot_be_made(arguments: Any, problem: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.integrations import item_formats, item_reader
+from holdfast.integrations import item_reader
+from holdfast.runtime import item_formats
 from holdfast.runtime.effects import TaskFailed, TaskSucceeded
 from tests.unit.s3_kit import MODIFIED, Bucket, errand
 

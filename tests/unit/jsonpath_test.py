@@ -283,6 +283,8 @@ def test_a_value_is_put_where_a_reference_path_points(
         ([1], "$.x", 'Unable to apply step "x" to input [1]'),
         ({"a": 1}, "$.a.b", 'Unable to apply step "b" to input {"a":1}'),
         ({"a": [1]}, "$.a[3]", 'Unable to apply step "3" to input {"a":[1]}'),
+        ({"a": [1]}, "$.b[0]", 'Unable to apply step "0" to input {"a":[1]}'),
+        ({"a": [1]}, "$.b.c[1].d", 'Unable to apply step "1" to input {"a":[1]}'),
     ],
 )
 def test_a_document_that_is_no_object_takes_no_value(document: Any, path: str, reason: str) -> None:

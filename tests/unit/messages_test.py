@@ -19,6 +19,7 @@ RUN = "0" * 26
         messages.start("default", RUN, workflow="flow", definition="d1", input={"v": "null"}, t0=5),
         messages.wake_timer("default", RUN, 3, 5_000, Hint(4, 2)),
         messages.wake_mail("default", RUN, "t#3.1"),
+        messages.wake_child_ended("default", RUN, "k#3", 5),
         messages.go("default", RUN, "w1", Hint(4, -1)),
         messages.recover("default", RUN, ("m1",)),
     ],

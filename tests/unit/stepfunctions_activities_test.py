@@ -87,6 +87,16 @@ def test_activities_are_listed_in_pages(office: Office) -> None:
     assert "nextToken" not in rest
 
 
+def test_the_token_of_a_page_expires_after_a_day(office: Office) -> None:
+    office.call("CreateActivity", name="z")
+    token = office.call("ListActivities", maxResults=1)["nextToken"]
+    office.wait(24 * 3600 - 60)
+    assert len(office.call("ListActivities", nextToken=token)["activities"]) == 1
+    office.wait(120)
+    expected = ("InvalidToken", "Invalid Token: 'Invalid token'")
+    assert office.refusal("ListActivities", nextToken=token) == expected
+
+
 # -- polls -----------------------------------------------------------------------------------------
 
 

@@ -334,6 +334,32 @@ def test_a_map_shows_its_batches_and_lines_of_a_reader_are_its_items() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b\n1,2\n3\n5,6\n", [{"a": "1", "b": "2"}, {"a": "3", "b": ""}]),
+        ("a,a\n1,2\n", "CSV headers cannot contain duplicates."),
+    ],
+)
+def test_rows_of_a_reader_are_its_items(text: str, expected: Any) -> None:
+    state = a_map(
+        ItemReader={
+            "Resource": "arn:aws:states:::s3:getObject",
+            "ReaderConfig": {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW", "MaxItems": 2},
+            "Arguments": {"Bucket": "b", "Key": "k"},
+        },
+        ItemSelector="{% $states.context.Map.Item.Value %}",
+    )
+    response = tried(
+        state,
+        mock=mocked([1, 1]),
+        inspectionLevel="DEBUG",
+        stateConfiguration={"mapItemReaderData": text},
+    )
+    shown = response["inspectionData"].get("afterItemSelector", response.get("cause"))
+    assert shown == expected
+
+
 def test_more_failed_iterations_than_iterations_are_refused() -> None:
     code, message = refusal(
         a_map(Items=[1]),

@@ -84,3 +84,5 @@ def test_without_an_engine_the_arguments_are_checked_and_the_task_runs() -> None
         choice(doubled, doubled)
     with pytest.raises(WorkflowError, match="HF063"):
         choice()
+    with pytest.raises(WorkflowError, match="HF063"):
+        choice(len)  # type: ignore[arg-type]

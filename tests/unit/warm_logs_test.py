@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import limits
 from holdfast.errors import HoldfastBug
+from holdfast.runtime import messages
 from holdfast.runtime.effects import Put
 from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.codec import Reader
@@ -20,6 +21,7 @@ from holdfast.runtime.storage.warm_logs import WarmLogs
 from holdfast_simulator.invariants import check
 from tests.builders import Shop, call, machine, wait_for
 from tests.unit.child_kit import Family, call_of
+from tests.unit.states_world import Office, states
 
 TWICE = machine(
     {"first": wait_for("paid", "then"), "then": call("add", "second", Arguments={"n": 1})}
@@ -66,6 +68,41 @@ def test_a_parent_folds_the_same_for_each_child_however_many_there_are() -> None
         return len(found)
 
     assert folded_of(60) / 60 <= 1.1 * folded_of(20) / 20
+
+
+def distributed(count: int, at_once: int) -> dict[str, Any]:
+    """Return a machine with a distributed Map, each child one Pass."""
+    config = {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}
+    one = {"StartAt": "one", "States": {"one": {"Type": "Pass", "End": True}}}
+    each = {"Type": "Map", "ItemProcessor": {"ProcessorConfig": config, **one}}
+    items = f"{{% [1..{count}] %}}"
+    return states(all={**each, "Items": items, "MaxConcurrency": at_once})
+
+
+def test_a_child_of_a_distributed_map_costs_the_same_reads_however_many_there_are() -> None:
+    def cost_of(count: int) -> tuple[float, float]:
+        office = Office()
+        office.start(office.create(distributed(count, at_once=30)))
+        with folded() as found:
+            office.wait(60)
+        return office.world.services.usage.read_units / count, len(found) / count
+
+    (few_reads, few_folded), (many_reads, many_folded) = cost_of(30), cost_of(120)
+    assert many_reads <= 1.1 * few_reads
+    assert many_folded <= few_folded <= 0.1
+
+
+def test_the_wakes_of_an_earlier_release_that_name_no_child_lead_a_map_to_its_end() -> None:
+    office = Office()
+
+    def wake(tenant: str, run: str, key: str, _: int) -> dict[str, Any]:
+        return messages.wake_mail(tenant, run, key)
+
+    with mock.patch.object(messages, "wake_child_ended", wake):
+        execution = office.start(office.create(distributed(20, at_once=8)))
+        office.wait(60)
+
+    assert office.describe(execution)["status"] == "SUCCEEDED"
 
 
 def test_a_delivery_reads_only_what_it_does_not_know() -> None:

@@ -27,9 +27,19 @@ NOW: Final = "holdfast.now"
 LEVELS: Final = ("debug", "info", "warning", "error", "critical", "exception")
 
 
-@functools.cache
 def library_task(name: str) -> Pure[..., Any] | None:
-    """Return the step with this name; None when the list does not have it."""
+    """Return the step with this name; None when there is none."""
+    found = _listed_task(name)
+    if found is None and name.startswith("holdfast."):
+        # Imported here, because most deployments have no such step, and each import slows a start.
+        from holdfast.api.library_models import model_step  # noqa: PLC0415
+
+        found = model_step(name)
+    return found
+
+
+@functools.cache
+def _listed_task(name: str) -> Pure[..., Any] | None:
     if name == LOG:
         step: Pure[..., Any] = Pure(_log, name=LOG)
         return step

@@ -28,6 +28,15 @@ class Tools(Mapping[str, Callable[..., Any]]):
     """The tasks of a `choice`, by their names."""
 
     def __init__(self, tasks: tuple[Task[..., Any], ...]) -> None:
+        for one in tasks:
+            # Not every author checks the types before the first run.
+            if not isinstance(one, Task):
+                named = getattr(one, "name", one)
+                raise WorkflowError(
+                    "HF063",
+                    f"a choice is of tasks, and {named} is none",
+                    help=f'if name == "{named}": found = {named}(…)',
+                )
         self.tasks: Mapping[str, Task[..., Any]] = {task.name: task for task in tasks}
         if not tasks or len(self.tasks) < len(tasks):
             names = ", ".join(task.name for task in tasks) or "no task"

@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from holdfast.api.library import library_task
+from holdfast.api.library_models import name_of_model_step
 from holdfast.api.library_signatures import SIGNATURES
 from holdfast.compiler.context import (
     CONDITION,
@@ -44,9 +46,23 @@ def as_library_step(
     Return None when there is no such step, when it does not take the arguments, or when no step can
     stand here.
     """
-    known = lowering.unit.library
     given = _by_name(name, arguments, keywords)
-    if given is None or lowering.place not in ("", CONDITION) or node in known.steps:
+    return None if given is None else _noted(lowering, node, name, given)
+
+
+def as_model_step(
+    lowering: Lowering, node: ast.expr, call: str, model: Any, value: ast.expr
+) -> TypedQuery | None:
+    """Note that a step which runs the author's `model` computes `node`; see `library_models`."""
+    name = name_of_model_step(call, model)
+    return None if name is None else _noted(lowering, node, name, {"value": value})
+
+
+def _noted(
+    lowering: Lowering, node: ast.expr, name: str, given: Mapping[str, ast.expr]
+) -> TypedQuery | None:
+    known = lowering.unit.library
+    if lowering.place not in ("", CONDITION) or node in known.steps:
         return None
     task = library_task(name)
     assert task is not None

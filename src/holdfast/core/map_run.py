@@ -183,12 +183,14 @@ def child_ended(decision: Decision, fact: facts.ChildEnded) -> None:
     frame = decision.state.frame_of(fact.entry)
     if frame is None or not isinstance(frame.waiting, ChildExecutions):
         return
-    if fact.lane not in frame.waiting.open_lanes:
+    if not frame.waiting.is_open(fact.lane):
         return
     decision.emit("ChildEnded", frame=frame.id, lane=fact.lane, result=fact.result)
     children = decision.frame(frame.id).waiting
     assert isinstance(children, ChildExecutions)
-    if _is_over_threshold(children):
+    # Only a failure can exceed the threshold. Without this test, each success would look at the
+    # results of all children before it.
+    if fact.result["status"] != "SUCCEEDED" and _is_over_threshold(children):
         _exceeded(decision, frame.id, frame.waiting.started)
     elif len(children.results) == len(children.inputs):
         _finish(decision, frame.id)

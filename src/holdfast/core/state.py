@@ -387,12 +387,20 @@ class ChildExecutions:
     begun: int = 0
     held: tuple[int, ...] = ()
 
+    def is_open(self, lane: int) -> bool:
+        """Return True when the child runs, or is to run now."""
+        if lane >= self.started or lane in self.results:
+            return False
+        # `held` ascends, and children leave it at its front. So each child from its first one on
+        # that has begun and has no result is in it.
+        return not (self.held and self.held[0] <= lane < self.begun)
+
     @property
     def open_lanes(self) -> list[int]:
-        waiting = set(self.held)
-        return [
-            lane for lane in range(self.started) if lane not in self.results and lane not in waiting
-        ]
+        """Return each lane that is open. This looks at each lane that has started. What a worker
+        does for each child uses `waits.open_lanes`.
+        """
+        return [lane for lane in range(self.started) if self.is_open(lane)]
 
 
 class ChildResult(TypedDict):

@@ -13,7 +13,7 @@ every kind of wait, with one function for each question:
     is it moving, held or parked?                  standing_of     watchdog
     may it have news that no state shows?          may_have_news   sweeper
     which entry number do its commands have?       place_of        recovery
-    which child executions does it wait for?       children_of     stops of children
+    does it need the end of this child execution?  awaits          stops of children
     what does a pause leave of a command, a due?   stays_asked, runs_on
 
 The last part of the file collects the answers of all frames of an execution: its pending commands,
@@ -81,6 +81,7 @@ from holdfast.core.state import (
     FailedState,
     Frame,
     Lanes,
+    Lease,
     OpenDeadline,
     Pause,
     Timer,
@@ -205,7 +206,7 @@ def commands_of(frame: Frame, execution: Execution) -> Iterator[Command]:
             if dues_ms:
                 yield StartTimer(waiting.entry, min(dues_ms))
         case ChildExecutions():
-            for lane in waiting.open_lanes:
+            for lane in open_lanes(execution, waiting):
                 yield StartChild(waiting.entry, lane, waiting.redrives)
         case Entered() | Exited() | FailedState() | Lanes():
             return
@@ -386,18 +387,17 @@ def place_of(waiting: WaitingFor) -> int | None:
             assert_never(waiting)
 
 
-def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
-    """Yield the child executions whose ends are awaited, whether they have started or not.
+def awaits(waiting: WaitingFor, number: int) -> bool:
+    """Return True when the wait needs the end of the child execution that has the wait's entry and
+    this number, whether the child has started or not.
 
     An attempt of a task that starts an execution counts: its call may be starting the child now.
     """
     match waiting:
         case ChildExecutions():
-            for lane in waiting.open_lanes:
-                yield waiting.entry, lane
+            return waiting.is_open(number)
         case Attempt(kind="sync") | Awaiting(kind="sync"):
-            if is_told(waiting.target):
-                yield waiting.entry, waiting.attempt
+            return is_told(waiting.target) and waiting.attempt == number
         case (
             Entered()
             | Exited()
@@ -409,7 +409,7 @@ def children_of(waiting: WaitingFor) -> Iterator[ChildNumber]:
             | Delay()
             | Lanes()
         ):
-            return
+            return False
         case _:
             assert_never(waiting)
 
@@ -472,10 +472,29 @@ def attempts_of(state: Execution) -> list[Attempt]:
     ]
 
 
+def leases_of(state: Execution) -> Iterator[Lease]:
+    """Yield the leases of workers on attempts, whether they have ended or not."""
+    for frame in state.frames.values():
+        if isinstance(frame.waiting, Attempt) and frame.waiting.claim is not None:
+            yield frame.waiting.claim
+
+
 def awaited(frames: Iterable[Frame]) -> Iterator[ChildNumber]:
     """Yield the children that these frames wait for, whether the children have begun or not."""
     for frame in frames:
-        yield from children_of(frame.waiting)
+        waiting = frame.waiting
+        if isinstance(waiting, ChildExecutions):
+            yield from ((waiting.entry, lane) for lane in waiting.open_lanes)
+        elif isinstance(waiting, Attempt | Awaiting) and awaits(waiting, waiting.attempt):
+            yield waiting.entry, waiting.attempt
+
+
+def open_lanes(state: Execution, children: ChildExecutions) -> list[int]:
+    """Return the open lanes of a Map of this execution. The execution knows its open children, so
+    the cost does not grow with the number of those that have ended.
+    """
+    running = (lane for entry, lane in state.children if entry == children.entry)
+    return sorted(lane for lane in running if children.is_open(lane))
 
 
 def abandoned(state: Execution) -> list[ChildNumber]:
@@ -487,7 +506,12 @@ def abandoned(state: Execution) -> list[ChildNumber]:
     """
     if not state.children:
         return []
-    return sorted(state.children.difference(awaited(state.frames.values())))
+    waits = {place_of(frame.waiting): frame.waiting for frame in state.frames.values()}
+    return sorted(
+        (entry, number)
+        for entry, number in state.children
+        if entry not in waits or not awaits(waits[entry], number)
+    )
 
 
 def overdue(state: Execution, past_ms: int) -> Iterator[tuple[int, int, str, OpenDeadline | None]]:

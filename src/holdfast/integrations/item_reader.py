@@ -17,16 +17,17 @@ from typing import Any, Final
 from holdfast.asl import error_names
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.faults import refusal_of
-from holdfast.integrations.item_formats import (
+from holdfast.limits import READER_BYTES_MAX, READER_ITEMS_MAX
+from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.item_formats import (
     Items,
     UnreadableItems,
     decompressed,
+    items_max,
     items_of,
     require_size,
     rows_of,
 )
-from holdfast.limits import READER_BYTES_MAX, READER_ITEMS_MAX
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 
 _GET_FIELDS: Final = ("Bucket", "Key", "VersionId", "ExpectedBucketOwner", "RequestPayer")
 _LIST_FIELDS: Final = (
@@ -88,7 +89,7 @@ class _Reading:
     config: Mapping[str, Any]
 
     def of(self, target: str) -> dict[str, Any]:
-        most = _items_max(self.config)
+        most = items_max(self.config)
         files = self._listed() if target == "s3:listObjectsV2" else self._gotten()
         found: list[Any] = []
         sources: list[list[Any]] = []
@@ -176,21 +177,6 @@ def require_count(items: list[Any]) -> list[Any]:
     if len(items) > READER_ITEMS_MAX:
         raise UnreadableItems(f"There are more than {READER_ITEMS_MAX} items.")
     return items
-
-
-def _items_max(config: Mapping[str, Any]) -> int:
-    """Return how many items to read. Without a number, or with 0, this is one more than the
-    maximum, so that too many items are noticed.
-    """
-    value = config.get("MaxItems", 0)
-    try:
-        wanted = int(value)
-    except (TypeError, ValueError):
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        raise UnreadableItems(f"The value {text} of MaxItems is not a valid integer") from None
-    if wanted < 0:
-        raise UnreadableItems("field MaxItems must be positive")
-    return min(wanted or READER_ITEMS_MAX + 1, READER_ITEMS_MAX + 1)
 
 
 def _given(parameters: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from holdfast.integrations.metadata import sdk_metadata
 from holdfast.integrations.problems import Unusable
-from holdfast.integrations.shaping import to_text
+from holdfast.integrations.shaping import require_text, to_text
 from holdfast.runtime.effects import TaskFailed, TaskSucceeded
 
 INVOKE_FIELDS: Final = frozenset(
@@ -59,7 +59,7 @@ def invoke_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise Unusable("The field 'FunctionName' is required but was missing")
     payload = given.pop("Payload", {})
     context = given.pop("ClientContext", None)
-    request: dict[str, Any] = {field: to_text(value) for field, value in given.items()}
+    request: dict[str, Any] = {field: require_text(value, field) for field, value in given.items()}
     request["Payload"] = to_text(payload).encode()
     if context is not None:
         request["ClientContext"] = _client_context(context)

@@ -57,12 +57,12 @@ def _json_text(value: Any) -> str:
 # -- requests --------------------------------------------------------------------------------------
 
 
-def request_of(shape: Shape | None, arguments: Any, style: Style) -> dict[str, Any]:
+def request_of(
+    shape: Shape | None, arguments: Mapping[str, Any] | None, style: Style
+) -> dict[str, Any]:
     """Return botocore's request. Raises Unusable. A field that is null counts as absent."""
     if arguments is None or shape is None:
         return {}
-    if not isinstance(arguments, Mapping):
-        raise Unusable("The value for the field 'Parameters' must be an OBJECT")
     return _structure_in(shape, arguments, style)
 
 
@@ -149,9 +149,16 @@ def _time(value: Any, field: str) -> datetime:
 
 
 def _text_in(value: Any, style: Style, field: str) -> str:
-    if isinstance(value, str) or style.json_fields is None or field in style.json_fields:
+    if style.json_fields is None or field in style.json_fields:
         return to_text(value)
-    raise Unusable(f"The value for the field '{field}' must be a STRING")
+    return require_text(value, field)
+
+
+def require_text(value: Any, field: str) -> str:
+    """Return the text. Raises Unusable for any other value."""
+    if not isinstance(value, str):
+        raise Unusable(f"The value for the field '{field}' must be a STRING")
+    return value
 
 
 def _require(value: Any, kind: type[Any], what: str, field: str) -> Any:

@@ -44,7 +44,7 @@ from holdfast.core.state import (
     MachineOrigin,
     Parent,
 )
-from holdfast.core.waits import awaited
+from holdfast.core.waits import awaited, open_lanes
 from holdfast.errors import HoldfastError
 from holdfast.limits import CLOCK_ERROR_MS, CONTROL_RETENTION_SECONDS
 from holdfast.runtime import child_workflows, inbox, messages
@@ -225,7 +225,8 @@ def notify_parent(log: Log) -> NoResult:
     item, key = yield from _notice(log.tenant, state, parent)
     told_before = yield PutIfAbsent(tables.MAIL, item)
     if told_before is None or (yield from _may_wait(log, parent["run"])):
-        yield Send((Message(messages.wake_mail(log.tenant, parent["run"], key)),))
+        lane = parent.get("lane")
+        yield Send((Message(messages.wake_child_ended(log.tenant, parent["run"], key, lane)),))
 
 
 def _may_wait(log: Log, parent: str) -> Generator[Effect, Any, bool]:
@@ -306,11 +307,11 @@ def _result_of(state: Execution) -> ChildResult:
     return result
 
 
-def notices(tenant: str, run: str, children: ChildExecutions) -> ChildEnds:
+def notices(tenant: str, state: Execution, children: ChildExecutions) -> ChildEnds:
     """Return the reported ends of children that the parent's log does not have yet. `children` is a
-    Map that waits, so at least one of its children has not ended.
+    Map of this parent that waits, so at least one of its children has not ended.
     """
-    lanes = children.open_lanes
+    run, lanes = state.run, open_lanes(state, children)
     # Read only the notices from the first to the last open child. The log of a large Map already
     # has the notices of thousands of earlier children, and reading all of them would take too long.
     items: list[Item] = yield Query(
@@ -353,7 +354,7 @@ def all_notices(tenant: str, state: Execution) -> ChildEnds:
     found: list[facts.ChildEnded] = []
     for frame in state.frames.values():
         if isinstance(frame.waiting, ChildExecutions):
-            found += yield from notices(tenant, state.run, frame.waiting)
+            found += yield from notices(tenant, state, frame.waiting)
     return found
 
 

@@ -99,6 +99,14 @@ def wake_event(tenant: str, run: str, **event: Any) -> dict[str, Any]:
     return {**wake_mail(tenant, run, EVENT_MAIL), "event": event}
 
 
+def wake_child_ended(tenant: str, run: str, key: str, lane: int | None) -> dict[str, Any]:
+    """Return the message that wakes a parent for the end of a child. With the lane of a distributed
+    Map's child, a worker whose log has that end already drops the message.
+    """
+    body = wake_mail(tenant, run, key)
+    return body if lane is None else {**body, "lane": lane}
+
+
 def go(tenant: str, run: str, owner: str, hint: Hint) -> dict[str, Any]:
     return _body(GO, tenant, run, hint, **{"from": owner})
 
@@ -283,6 +291,7 @@ _OWN: Final[Mapping[str, Mapping[str, ValueCheck]]] = {
     WAKE_TIMER: {"entry": _is_position, "due": _is_number},
     WAKE_MAIL: {
         "key": _is_text,
+        "lane": _optional(_is_number),
         "event": _optional(_holding(id=_is_text, at=_is_number, name=_is_text, key=_is_text)),
     },
     GO: {"from": _is_text},

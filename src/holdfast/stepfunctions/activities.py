@@ -136,7 +136,7 @@ def _fail_untaken(tenant: str, row: Item, arn: str) -> Generator[Effect, Any, No
 
 def list_activities(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
     activities = yield from catalogue.activities(service.tenant)
-    shown, token = page(service, request, activities, "activities", lambda one: one.name)
+    shown, token = yield from page(service, request, activities, "activities", lambda one: one.name)
     listed = [
         {
             "activityArn": service.place.activity(activity.name),

@@ -104,7 +104,7 @@ def list_state_machine_aliases(service: Service, request: dict[str, Any], _: byt
     if arn.qualifier is not None:
         aliases = [alias for alias in aliases if arn.version in dict(alias.routes)]
     scope = f"aliases:{arn.name}:{arn.qualifier}"
-    shown, more = page(service, request, aliases, scope, lambda one: one.name)
+    shown, more = yield from page(service, request, aliases, scope, lambda one: one.name)
     listed = [
         {
             "stateMachineAliasArn": service.place.alias(arn.name, alias.name),

@@ -53,7 +53,7 @@ def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes
     scope = f"history#{found.run}#{is_reversed}"
     last = None
     if "nextToken" in request:
-        last = _Place.parse(read_token(service, request["nextToken"], scope))
+        last = _Place.parse((yield from read_token(service, request["nextToken"], scope)))
     wanted = page_size(request) + 1  # one more, to find out whether there is another page
     if found.state is None:
         events = [(0, (yield from _started(service, found)))] if last is None else []
@@ -70,7 +70,8 @@ def get_execution_history(service: Service, request: Mapping[str, Any], _: bytes
     token = {}
     if len(shown) < len(events):
         record, event = shown[-1]
-        token = {"nextToken": make_token(service, _Place(event.id, record).text(), scope)}
+        text = yield from make_token(service, _Place(event.id, record).text(), scope)
+        token = {"nextToken": text}
     return {"events": [aws_event(event, has_data=has_data) for _, event in shown], **token}
 
 

@@ -32,7 +32,7 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
     scope = f"executions#{wanted.machine.text}#{wanted.statuses}#{wanted.redrive}"
     before, size = NEWEST, page_size(request)
     if "nextToken" in request:
-        before = read_token(service, request["nextToken"], scope)
+        before = yield from read_token(service, request["nextToken"], scope)
     page = yield from page_of(service.tenant, service.spread, wanted, before, size)
     items: Sequence[int] = ()
     if wanted.map_run is not None:
@@ -44,7 +44,7 @@ def list_executions(service: Service, request: Mapping[str, Any], _: bytes) -> J
         shown.append({**_shown(service.place, wanted, listed), **redriven, **_items(listed, items)})
     answer = {"executions": shown}
     if page.after is not None:
-        return {**answer, "nextToken": make_token(service, page.after, scope)}
+        return {**answer, "nextToken": (yield from make_token(service, page.after, scope))}
     return answer
 
 

@@ -301,7 +301,7 @@ def list_state_machines(service: Service, request: dict[str, Any], _: bytes) -> 
     workflows = [find_workflow(service, name) for name in service.workflows]
     found |= {workflow.name: workflow for workflow in workflows if workflow is not None}
     machines = [found[name] for name in sorted(found)]
-    shown, more = page(service, request, machines, "machines", lambda one: one.name)
+    shown, more = yield from page(service, request, machines, "machines", lambda one: one.name)
     listed = [
         {
             "stateMachineArn": service.place.machine(machine.name),

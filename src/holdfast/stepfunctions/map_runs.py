@@ -102,7 +102,7 @@ def list_map_runs(service: Service, request: Mapping[str, Any], _: bytes) -> Jso
     # Page by the id of the event that began the run. It stays the same when TTL deletes runs or
     # when new runs begin. A position in the list would change, and a page would skip or repeat
     # runs.
-    shown, token = page(
+    shown, token = yield from page(
         service, request, runs, scope, lambda run: f"{run.event:09d}", is_descending=True
     )
     return {"mapRuns": [_listed(service, found.arn.text, run) for run in shown], **token}

@@ -2,7 +2,7 @@
 
 A token contains the last item that was shown, so items that are added or removed in the meantime do
 not shift the next page. It is signed together with the list that it belongs to, and fits no other
-list.
+list. It can be used for 24 hours (API reference, `nextToken` of every list).
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ import binascii
 import hashlib
 import hmac
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from holdfast.limits import PAGE_BYTES_MAX
+from holdfast.runtime.effects import Clock, Effect
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import invalid_token
 
 T = TypeVar("T")
 
 PAGE_DEFAULT: Final = 100  # AWS docs: maxResults 0, or an absent one, means the default of 100
+TOKEN_MS: Final = 24 * 3_600_000
 _MAC_BYTES: Final = 16
+_TIME_BYTES: Final = 8
 
 
 def page(
@@ -34,7 +37,7 @@ def page(
     *,
     is_descending: bool = False,
     bytes_of: Callable[[T], int] = lambda _: 0,
-) -> tuple[list[T], dict[str, str]]:
+) -> Generator[Effect, Any, tuple[list[T], dict[str, str]]]:
     """Return one page of `listed`, and {"nextToken"} when there is more. Raises InvalidToken.
 
     `listed` is sorted by its keys. `scope` identifies the list: the operation, and the parts of the
@@ -43,14 +46,14 @@ def page(
     """
     first = 0
     if "nextToken" in request:
-        last = read_token(service, request["nextToken"], scope)
+        last = yield from read_token(service, request["nextToken"], scope)
         keys = [key_of(one) for one in listed]
         shown_before = [key >= last if is_descending else key <= last for key in keys]
         first = sum(shown_before)
     shown = fitting(listed[first : first + page_size(request)], bytes_of)
     if first + len(shown) >= len(listed):
         return shown, {}
-    return shown, {"nextToken": make_token(service, key_of(shown[-1]), scope)}
+    return shown, {"nextToken": (yield from make_token(service, key_of(shown[-1]), scope))}
 
 
 def fitting(wanted: Sequence[T], bytes_of: Callable[[T], int]) -> list[T]:
@@ -69,14 +72,15 @@ def page_size(request: Mapping[str, Any]) -> int:
     return int(request.get("maxResults") or PAGE_DEFAULT)
 
 
-def make_token(service: Service, last: str, scope: str) -> str:
-    packed = zlib.compress(last.encode())
+def make_token(service: Service, last: str, scope: str) -> Generator[Effect, Any, str]:
+    now_ms: int = yield Clock()
+    packed = now_ms.to_bytes(_TIME_BYTES, "big") + zlib.compress(last.encode())
     return base64.urlsafe_b64encode(_mac(service, packed, scope) + packed).decode()
 
 
-def read_token(service: Service, token: str, scope: str) -> str:
+def read_token(service: Service, token: str, scope: str) -> Generator[Effect, Any, str]:
     """Return the key of the last item that was shown. Raises InvalidToken for a token of another
-    list.
+    list, and for one that has expired.
 
     The signature is checked before the token is decompressed: a few forged bytes could expand to
     very many.
@@ -88,7 +92,10 @@ def read_token(service: Service, token: str, scope: str) -> str:
     mac, packed = data[:_MAC_BYTES], data[_MAC_BYTES:]
     if not hmac.compare_digest(mac, _mac(service, packed, scope)):
         raise invalid_token()
-    return zlib.decompress(packed).decode()
+    now_ms = yield Clock()
+    if int.from_bytes(packed[:_TIME_BYTES], "big") + TOKEN_MS < now_ms:
+        raise invalid_token()
+    return zlib.decompress(packed[_TIME_BYTES:]).decode()
 
 
 def _mac(service: Service, packed: bytes, scope: str) -> bytes:

@@ -106,7 +106,7 @@ def list_state_machine_versions(service: Service, request: dict[str, Any], _: by
         # In AWS's model this operation has no exception StateMachineDoesNotExist.
         raise StatesFault("InvalidArn", f"Invalid arn: {arn.text}")
     versions = yield from catalogue.versions(service.tenant, arn.name)
-    shown, more = page(
+    shown, more = yield from page(
         service,
         request,
         versions,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pydantic import TypeAdapter
+
 from holdfast import (pure, workflow)
 from tests.golden.shop import Bounded, Checked, Order
 
@@ -37,11 +39,6 @@ def made(x: int) -> Sum:
     return Sum(x)
 
 
-@pure
-def read(changes: dict[str, str]) -> Order:
-    return Order.model_validate(changes)
-
-
 @workflow
 def flow(order: Order, checked: Checked, bounded: Bounded, changes: dict[str, str], point: Point) -> None:
     a = order.model_copy(update={"coupon": "x"})
@@ -52,5 +49,6 @@ def flow(order: Order, checked: Checked, bounded: Bounded, changes: dict[str, st
     j = made(1)
     k = point.y
     l = order.model_copy()
-    m = read(changes)
-    n = Order(id="a", customer_email="b", lines=[], coupon=None)
+    m = Order.model_validate(changes)
+    n = Order.model_validate({"id": "a", **changes})
+    o = TypeAdapter(Point).validate_python(changes)

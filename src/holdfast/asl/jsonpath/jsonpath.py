@@ -95,10 +95,10 @@ class ReferencePath:
 
     def put(self, document: StrictJson, value: StrictJson) -> StrictJson:
         """Return a copy of the document with the value in it. Missing objects on the way are
-        created.
+        created; an array is not, because its other items would be missing.
 
         ({"a": 1}, at $.b.c, 2) gives {"a": 1, "b": {"c": 2}}. Raises ReferenceConflict when a value
-        on the way is not an object, or an array does not have the index.
+        on the way is not an object, or an array is missing or does not have the index.
         """
         if not self.keys:
             return value
@@ -106,7 +106,7 @@ class ReferencePath:
         here = copy
         for key, following in zip(self.keys, self.keys[1:], strict=False):
             inner = here.get(key, _ABSENT) if isinstance(here, dict) else here[key]
-            here[key] = {} if inner is _ABSENT else self._opened(inner, following, document)
+            here[key] = self._opened({} if inner is _ABSENT else inner, following, document)
             here = here[key]
         here[self.keys[-1]] = value
         whole: StrictJson = copy

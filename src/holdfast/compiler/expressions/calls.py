@@ -23,6 +23,11 @@ from holdfast.compiler.expressions.enum_values import lower_member
 from holdfast.compiler.expressions.functions import call_function, refuse_call
 from holdfast.compiler.expressions.inlining import lower_helper, lower_method
 from holdfast.compiler.expressions.methods import call_method
+from holdfast.compiler.expressions.model_calls import (
+    lower_checked,
+    lower_unpacked,
+    lower_validation,
+)
 from holdfast.compiler.expressions.named_tuples import construct_named_tuple, replace_parts
 from holdfast.compiler.expressions.typed_dicts import construct_typed_dict
 from holdfast.compiler.expressions.uncalled_tools import refuse_uncalled_tools
@@ -37,7 +42,7 @@ from holdfast.compiler.types.annotations import (
     is_typed_dict,
 )
 from holdfast.compiler.types.failures import is_own_name
-from holdfast.compiler.types.types import ErrorOf, TupleOf, TypedDictOf, is_refused
+from holdfast.compiler.types.types import ErrorOf, RequestOf, TupleOf, TypedDictOf, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -55,6 +60,9 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
         if helper.is_expression:
             return lower_helper(expressions, node, helper)
         return _misplaced_helper(expressions, node)
+    checked = lower_validation(expressions, node)
+    if checked is not None:
+        return checked
     if isinstance(function, ast.Attribute) and not expressions.is_outside(function):
         return _method(expressions, node, function)
     if isinstance(function, ast.Name) and expressions.scope.is_local(function.id):
@@ -77,7 +85,9 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if made is not None:
         return made
     if is_model(found):
-        return construct(expressions, node, found)
+        checked = lower_unpacked(expressions, node, found)
+        checked = checked or lower_checked(expressions, node, found)
+        return checked or construct(expressions, node, found)
     if is_named_tuple(found):
         return construct_named_tuple(expressions, node, found)
     if is_typed_dict(found) and isinstance(type_ := from_annotation(found), TypedDictOf):
@@ -211,6 +221,10 @@ def _local(expressions: Expressions, node: ast.Call, name: str) -> TypedQuery:
     if isinstance(entry, Held) and is_refused(entry.type):
         # What the name holds was refused already, such as an import inside of the workflow.
         return REFUSED_EXPRESSION
+    if isinstance(entry, Held) and isinstance(entry.type, RequestOf):
+        message = f"`{name}` is the received request here, and no function"
+        help_ = "with receive(…) as asked:"
+        return expressions.unit.refused(node, "HF005", message, help_)
     message = f"`{name}` holds a value: a workflow calls functions by the name of their `def`"
     help_ = f"def {name}(…): … in this workflow, or at the top of a module"
     return expressions.unit.refused(node, "HF005", message, help_)

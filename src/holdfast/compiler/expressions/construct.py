@@ -26,8 +26,7 @@ def construct(lowering: Lowering, node: ast.Call, model: Any) -> TypedQuery:
         return REFUSED_EXPRESSION
     if None in values or len(values) < len(node.args) + len(node.keywords):
         message = f"{title} is built with its fields as keywords, one by one"
-        example = ", ".join(f"{name}=…" for name in fields_of(model))
-        return unit.refused(node, "HF008", message, f"{title}({example})")
+        return unit.refused(node, "HF008", message, _with_fields(lowering, node, model))
     obstacle = obstacle_of(model)
     if obstacle:
         message = f"{title} cannot be built exactly in a workflow: {obstacle}"
@@ -53,6 +52,22 @@ def construct(lowering: Lowering, node: ast.Call, model: Any) -> TypedQuery:
         for name, known in fields.items()
     )
     return TypedQuery(ObjectOf(tuple(items)), ModelOf(model), fails_of(*values.values()))
+
+
+def _with_fields(lowering: Lowering, node: ast.Call, model: Any) -> str:
+    """Return the help for fields that are not written out one by one."""
+    text = lowering.unit.text
+    if node.args or not any(word.arg is None for word in node.keywords):
+        example = ", ".join(f"{name}=…" for name in fields_of(model))
+        return f"{model.__name__}({example})"
+    rows = [
+        f"**{text(word.value)}" if word.arg is None else f'"{word.arg}": {text(word.value)}'
+        for word in node.keywords
+    ]
+    data = f"{{{', '.join(rows)}}}" if len(rows) > 1 else rows[0].removeprefix("**")
+    if hasattr(model, "model_fields"):
+        return f"{text(node.func)}.model_validate({data})"
+    return f"TypeAdapter({text(node.func)}).validate_python({data}), of pydantic"
 
 
 def _keywords(node: ast.Call, model: Any) -> list[ast.keyword]:

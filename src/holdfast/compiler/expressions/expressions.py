@@ -377,6 +377,15 @@ class Expressions:
             message = f"`{self.unit.text(node.func)}` is no function that a workflow can call"
             help_ = 'HANDLERS = {"sum": total_of, "vat": vat}, of tasks, at the top of the module'
             return self.unit.refused(node, "HF002", message, help_)
+        if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Call):
+            called = [node.body.func, *node.body.args]
+            parts = [self.unit.text(part) for part in called]
+            parts += [f"{word.arg}={self.unit.text(word.value)}" for word in node.body.keywords]
+            message = "a lambda is no value that a workflow can keep: its JSON could not say it"
+            help_ = (
+                f"with compensating() as undo: …; undo({', '.join(parts)})  # to take back later"
+            )
+            return self.unit.refused(node, "HF002", message, help_)
         kind = _NAMES_OF_NODES.get(type(node), type(node).__name__)
         return self.unit.refused(
             node, "HF002", f"{kind} has no JSONata form", "do it inside a @pure function"

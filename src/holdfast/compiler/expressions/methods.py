@@ -14,6 +14,7 @@ from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
 from holdfast.compiler.expressions.formats import lower_format
 from holdfast.compiler.expressions.library_texts import class_of
+from holdfast.compiler.expressions.model_calls import dumped, dumped_text
 from holdfast.compiler.expressions.moments import date_of, iso_text, weekday_of
 from holdfast.compiler.expressions.python_values import has_attribute
 from holdfast.compiler.expressions.query import (
@@ -37,7 +38,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
-from holdfast.compiler.expressions.unknowns import as_kind
+from holdfast.compiler.expressions.unknowns import as_kind, texts_of
 from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
@@ -81,8 +82,15 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
         value = as_kind(value, kind, "AttributeError")
     if isinstance(value.type, ModelOf) and function.attr == "model_copy":
         return copy_with(lowering, node, value, value.type)
+    if isinstance(value.type, ModelOf) and function.attr == "model_dump":
+        return dumped(lowering, node, value, value.type)
+    if isinstance(value.type, ModelOf) and function.attr == "model_dump_json":
+        return dumped_text(lowering, node, value.type)
     if _family(value.type) == "str" and function.attr == "join" and len(node.args) == 1:
-        arguments: tuple[TypedQuery, ...] = (lowering.iterable(node.args[0]),)
+        items = lowering.iterable(node.args[0])
+        arguments: tuple[TypedQuery, ...] = (
+            texts_of(items) if items.type == ListOf(UNKNOWN) else items,
+        )
     else:
         arguments = tuple(lowering.lower(argument) for argument in node.args)
     if is_refused(value.type, *(part.type for part in arguments)):
@@ -351,7 +359,6 @@ _HELPS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("list", "discard"): "{value} = [one for one in {value} if one != other]",
         ("set", "pop"): "`one = sorted({value})[0]`, then `{value}.remove(one)`",
         ("dict", "items"): "for key, value in {value}.items(): …",
-        ("model", "model_dump"): "pass the model itself: it crosses as its JSON",
         ("secret", "get_secret_value"): OPEN_IN_TASK,
         ("str", "join"): "{value}.join(str(one) for one in ones)",
         ("model", "copy"): "{value}.model_copy()",

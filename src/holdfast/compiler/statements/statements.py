@@ -343,6 +343,11 @@ class Statements:
         hoist_inside(self, node)
         return self._step(node, function, targets, whole)
 
+    def _is_returned(self, node: ast.Call) -> bool:
+        function = self.unit.functions.get(self.scope)
+        parts = () if function is None else ast.walk(function)
+        return any(isinstance(part, ast.Return) and part.value is node for part in parts)
+
     def _step(
         self, node: ast.Call, function: Any, targets: tuple[Target, ...] | None, whole: ast.AST
     ) -> Type | None:
@@ -355,7 +360,12 @@ class Statements:
         if isinstance(action, Again) and not (targets is None and self.may_go_on_as_new):
             message = "a workflow goes on as new with `return again(…)`, outside of `try`,"
             message += " `compensating`, branches and helpers"
-            self.unit.refuse(node, "HF087", message, f"return {self.unit.text(node)}")
+            help_ = f"return {self.unit.text(node)}"
+            if self._is_returned(node):
+                # The line itself is right; its place is not.
+                help_ = "goes_on = True  # here, False before it; and behind the whole block:\n"
+                help_ += f"if goes_on:\n    return {self.unit.text(node)}"
+            self.unit.refuse(node, "HF087", message, help_)
             return None
         self._pending.append(StepStatement(self.origin(whole), action, targets))
         return type_

@@ -46,6 +46,8 @@ def require_value(expressions: Expressions, node: ast.expr) -> TypedQuery:
 
 def require_text(expressions: Expressions, node: ast.expr) -> TypedQuery:
     value = require_value(expressions, node)
+    if not is_refused(value.type) and may_be_none(value.type):
+        raise refuse_none(expressions, node)
     if not is_text(value.type):
         help_ = f"str({expressions.unit.text(node)})"
         raise refuse(expressions, node, "HF040", "this must be a text", help_)

@@ -33,6 +33,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
+from holdfast import resources
 from holdfast.core.advance import Transition
 from holdfast.core.state import Execution, Status
 from holdfast.cost import item_bytes
@@ -103,6 +104,7 @@ class Log:
     * `indexed`: what the index of waits contains.
     * `unmeasured`: loaded records whose size `bytes_since_snapshot` does not include yet.
     * `is_gone`: the execution has ended, and TTL has begun to delete its records.
+    * `has_succeeded`: the execution has succeeded, and `load` has left its state unread.
     * `is_archived`: this stack archives ended executions. A record has no TTL until the archiver
       has stored its execution (`worker/archiving.py`).
     * `written`: the records that this delivery has committed, those that a later delivery may need.
@@ -120,6 +122,7 @@ class Log:
     partition: str = field(init=False)
     state: Execution | None = None
     is_gone: bool = False
+    has_succeeded: bool = False
     sequence: int = -1
     snapshot: int = -1
     book: ValueBook = field(default_factory=ValueBook)
@@ -166,9 +169,12 @@ class Log:
 
     # -- loading -----------------------------------------------------------------------------------
 
-    def load(self, hint: Hint | None = None) -> Reads:
+    def load(self, hint: Hint | None = None, *, needs_success: bool = True) -> Reads:
         """Load the log: one strongly consistent query backwards to the newest snapshot, then fold
         the records after it.
+
+        Without `needs_success` the state of an execution that has succeeded is left unread. A log
+        with a record of this message is always read, because a recovery needs it.
         """
         limit = LOAD_RECORDS_WITHOUT_HINT
         if hint is not None:
@@ -185,6 +191,9 @@ class Log:
                 return
             what = f"the newest record of execution {self.run}"
             require_format(newest_first[0], what, self.formats)
+            if not needs_success and self._has_succeeded(newest_first):
+                self.has_succeeded = True
+                return
             items = yield from self._back_to_snapshot(newest_first)
             self.is_gone = _is_being_taken(items, now_ms)
             if not self.is_gone:
@@ -192,6 +201,10 @@ class Log:
                 first = self.records[0].sequence
                 before = [head(item) for item in newest_first[::-1] if int(item["sk"]) < first]
                 self.records = (*before, *self.records)
+
+    def _has_succeeded(self, newest_first: list[Item]) -> bool:
+        is_own = any(head(item).message == self.message for item in newest_first)
+        return newest_first[0]["st"] == "SUCCEEDED" and not is_own
 
     def load_newer(self, kept: Log) -> Generator[Effect, Any, bool]:
         """Continue from a log that an earlier delivery in this process has kept, with one strongly
@@ -303,7 +316,8 @@ class Log:
             yield from self._read(items, has_snapshot=False)
 
     def _forget(self) -> None:
-        self.state, self.is_gone, self.sequence, self.snapshot = None, False, -1, -1
+        self.state, self.is_gone, self.has_succeeded = None, False, False
+        self.sequence = self.snapshot = -1
         self.base_format = self.format = 0
         self.book, self.records = ValueBook(), ()
         self.bytes_since_snapshot, self.unmeasured = 0, []
@@ -480,6 +494,15 @@ def kept(items: list[Item], now_ms: int) -> list[Item]:
     if first is not None:
         return young[first:]
     return [] if _is_being_taken(young, now_ms) else items
+
+
+def has_ended(tenant: str, run: str) -> Generator[Effect, Any, bool]:
+    """Return True when the execution had ended lately. The read is eventually consistent: after
+    False, the strongly consistent load of the log decides.
+    """
+    partition = keys.execution(tenant, run)
+    newest = yield Query(tables.EXECUTIONS, partition, reverse=True, limit=1, is_strong=False)
+    return bool(newest) and newest[0].get(resources.LIST_STATUS, "RUNNING") != "RUNNING"
 
 
 def is_over(item: Item, now_ms: int) -> bool:

@@ -40,10 +40,26 @@ def named_mail(tenant: str, state: Execution, body: Any, now_ms: int) -> inbox.F
     if key.startswith(keys.TAKEN_PREFIX):
         return (yield from inbox.taken_by_key(tenant, state.run, key))
     if key.startswith(children.NOTICE_PREFIX):
-        with reading("a key of mail"):
-            entry = int(key.removeprefix(children.NOTICE_PREFIX))
-        return (yield from _notices(tenant, state, entry))
+        return (yield from _notices(tenant, state, _entry_of_notices(key)))
     return (yield from inbox.facts_for(tenant, state, now_ms))
+
+
+def is_known_end(state: Execution, body: Any) -> bool:
+    """Return True when the wake `body` announces the end of a Map's child that the log has already.
+
+    Children that end at the same time send as many wakes, and the first one reads all their
+    notices. Messages of earlier releases do not name the child.
+    """
+    if "lane" not in body:
+        return False
+    frame = state.frame_of(_entry_of_notices(str(body["key"])))
+    waiting = None if frame is None else frame.waiting
+    return isinstance(waiting, ChildExecutions) and not waiting.is_open(body["lane"])
+
+
+def _entry_of_notices(key: str) -> int:
+    with reading("a key of mail"):
+        return int(key.removeprefix(children.NOTICE_PREFIX))
 
 
 def begin_to_stop(tenant: str, run: str, body: Any) -> Generator[Effect, Any, None]:
@@ -69,7 +85,7 @@ def _notices(tenant: str, state: Execution, entry: int) -> inbox.FactsResult:
     frame = state.frame_of(entry)
     if frame is None or not isinstance(frame.waiting, ChildExecutions):
         return []
-    return list((yield from children.notices(tenant, state.run, frame.waiting)))
+    return list((yield from children.notices(tenant, state, frame.waiting)))
 
 
 # -- the time --------------------------------------------------------------------------------------
@@ -104,7 +120,7 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
         if isinstance(waiting, Awaiting):
             found += yield from inbox.mail_of(tenant, state, waiting, now_ms)
         elif isinstance(waiting, ChildExecutions):
-            found += yield from children.notices(tenant, state.run, waiting)
+            found += yield from children.notices(tenant, state, waiting)
         elif isinstance(waiting, Attempt):
             found += yield from inbox.result_of_batch(tenant, state.run, waiting)
         else:

@@ -55,7 +55,7 @@ from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.migrating import carried_out
 from holdfast.core.state import BATCH_PREFIX, Execution
-from holdfast.core.waits import attempts_of, has_more, is_due, new_commands, pending_commands
+from holdfast.core.waits import has_more, is_due, leases_of, new_commands, pending_commands
 from holdfast.errors import FormatError, RequestError
 from holdfast.limits import (
     CLOCK_ERROR_MS,
@@ -245,7 +245,7 @@ class Processing:
         self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
         self.attempts = Attempts(setting, errand, self.log)
         self.moments = DecisionInputsFactory(
-            errand, self.log, setting.keys, setting.attempt_seconds_max
+            errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         )
 
     @property
@@ -277,7 +277,7 @@ class Processing:
 
     def _run(self) -> Delivers:
         yield from self._load_first()
-        if self.log.is_gone:
+        if self.log.is_gone or self.log.has_succeeded:
             return True
         if self.log.state is None:
             if self.errand.kind == messages.START:
@@ -297,6 +297,10 @@ class Processing:
         # Only the log of an open execution needs a new snapshot.
         elif self.errand.is_renewal:
             return (yield from self._renew())
+        if not self.errand.is_recovering and external_facts.is_known_end(
+            self.state, self.errand.body
+        ):
+            return not (yield from self._leave_to_another((yield Clock())))
         if (yield from recovery.goes_alone(self.errand, self.log)):
             return True
         yield from self._fetch(self.state.definition)
@@ -312,10 +316,11 @@ class Processing:
             # written itself have no details.
             if is_loaded and not self.errand.has_twin(self.log):
                 return
-        yield from self._load(messages.hint_of(self.errand.body))
+        hint = messages.hint_of(self.errand.body)
+        yield from self._load(hint, needs_success=self.errand.needs_success)
 
-    def _load(self, hint: messages.Hint | None = None) -> NoResult:
-        yield from self.log.load(hint)
+    def _load(self, hint: messages.Hint | None = None, *, needs_success: bool = True) -> NoResult:
+        yield from self.log.load(hint, needs_success=needs_success)
         since_ms = self.errand.shared_since_ms
         if self.log.state is not None and since_ms is not None:
             yield from self.log.read_back(since_ms)
@@ -444,8 +449,9 @@ class Processing:
         """Return inputs for a decision that will not be committed. Its random numbers are not
         counted, so the real decision gets the same ones.
         """
+        setting = self.setting
         return DecisionInputsFactory(
-            self.errand, self.log, self.setting.keys, self.setting.attempt_seconds_max
+            self.errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         ).at(0, 0)
 
     def _fetch(self, definition_hash: str) -> NoResult:
@@ -788,9 +794,8 @@ class Processing:
         """
         if self.errand.is_overtaken(self.log):
             return True
-        for attempt in attempts_of(self.state):
-            claim = attempt.claim
-            if claim is not None and self.errand.has_message_of(claim):
+        for claim in leases_of(self.state):
+            if self.errand.has_message_of(claim):
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
                 yield SetVisibility(min(max(1, left_seconds), HIDDEN_SECONDS_MAX))
                 return True

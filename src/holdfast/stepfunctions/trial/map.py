@@ -16,6 +16,7 @@ from holdfast.asl.program import DistributedMap, Json, MapState
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import whole_number
 from holdfast.core.map_items import batched
+from holdfast.runtime.item_formats import UnreadableItems, items_max, items_of
 from holdfast.stepfunctions.faults import validation
 from holdfast.stepfunctions.trial.definition import Tested
 from holdfast.stepfunctions.trial.request import MockedResult, Trial, json_of
@@ -68,12 +69,18 @@ class MapFields:
         assert run.reader is not None
         config = _evaluated(run.reader.config, bindings, moment)
         config = config if isinstance(config, dict) else {}
-        data = _data_read(self._trial.reader_data, config.get("InputType", "JSON"))
-        pointer = config.get("ItemsPointer")
-        if data is not None and isinstance(pointer, str):
-            data = _point(data, pointer)
-            self._notes.stages["afterItemsPointer"] = data
-        return data if isinstance(data, list) else None
+        if self._trial.reader_data is None:
+            return None
+        try:
+            data = _data_read(self._trial.reader_data, config)
+            pointer = config.get("ItemsPointer")
+            if isinstance(pointer, str):
+                data = _point(data, pointer)
+                self._notes.stages["afterItemsPointer"] = data
+            return data[: items_max(config)] if isinstance(data, list) else None
+        except UnreadableItems as problem:
+            error = error_names.ITEM_READER_FAILED
+            raise StateError(error, str(problem), is_whole=True) from None
 
     def _select(self, items: Sequence[Json], bindings: Bindings, moment: EvaluationMoment) -> None:
         inputs = list(items)
@@ -134,18 +141,19 @@ class MapFields:
         return min(bounds, default=0)
 
 
-def _data_read(text: str | None, kind: Json) -> Json:
-    """Return the data as the reader gives it; None for a format that only the reader can read.
+def _data_read(text: str, config: Mapping[str, Json]) -> Json:
+    """Return the data as the reader gives it; None for a manifest, which only names other files.
+    Raises StatesFault, UnreadableItems.
 
     AWS docs, TestState, `stateConfiguration`: the data is "as found in its original source".
     """
-    if text is None:
-        return None
-    match kind:
+    match config.get("InputType", "JSON"):
         case "JSON":
             return json_of(text, "MapItemReaderData")
         case "JSONL":
             return [json_of(line, "MapItemReaderData") for line in text.split("\n") if line.strip()]
+        case "CSV":
+            return list(items_of(text.encode(), config))
         case _:
             return None
 

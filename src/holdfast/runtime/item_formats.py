@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from holdfast.errors import RequestError
-from holdfast.limits import READER_BYTES_MAX, READER_ITEM_BYTES_MAX
+from holdfast.limits import READER_BYTES_MAX, READER_ITEM_BYTES_MAX, READER_ITEMS_MAX
 from holdfast.runtime.storage.json_values import require_plain
 
 #: The items of one file: a sequence of items, or an object whose fields are the items.
@@ -40,6 +40,21 @@ def items_of(data: bytes, config: Mapping[str, Any]) -> Items:
     if read is None:
         raise UnreadableItems(f"The input type {kind} cannot be read.")
     return read(_text(decompressed(data)), config)
+
+
+def items_max(config: Mapping[str, Any]) -> int:
+    """Return how many items to read. Without a number, or with 0, this is one more than the
+    maximum, so that too many items are noticed. Raises UnreadableItems.
+    """
+    value = config.get("MaxItems", 0)
+    try:
+        wanted = int(value)
+    except (TypeError, ValueError):
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        raise UnreadableItems(f"The value {text} of MaxItems is not a valid integer") from None
+    if wanted < 0:
+        raise UnreadableItems("field MaxItems must be positive")
+    return min(wanted or READER_ITEMS_MAX + 1, READER_ITEMS_MAX + 1)
 
 
 def decompressed(data: bytes) -> bytes:
