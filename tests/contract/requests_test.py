@@ -85,6 +85,11 @@ def test_a_query_is_strongly_consistent_and_bounded_by_its_key() -> None:
     )
 
 
+def test_a_query_at_half_the_price_is_eventually_consistent() -> None:
+    _, _, request = asked(Query("executions", "a", is_strong=False), {"Items": []})
+    assert request["ConsistentRead"] is False
+
+
 @pytest.mark.parametrize(
     ("bounds", "condition", "values"),
     [
