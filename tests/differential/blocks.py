@@ -105,6 +105,9 @@ class BlockStatements(SimpleStatements):
         body, body_falls = self.block(depth)
         rows = ["try:", f"    echo({self.e('int', 0)})", *body]
         has_finally = self.choices.chance(35)
+        if self.choices.chance(15):
+            # It changes nothing, wherever it stands.
+            rows += ["except BlockTimeout:", "    raise"]
         falls = False
         count = self.choices.below(3) if has_finally else 1 + self.choices.below(2)
         for name in sorted(

@@ -6,6 +6,7 @@ import itertools
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
+from operator import attrgetter, itemgetter
 from typing import Any, Literal
 from uuid import UUID
 
@@ -76,6 +77,7 @@ __all__ = [
     "WaitTimeout",
     "again",
     "ask",
+    "attrgetter",
     "beating",
     "bounded",
     "careful",
@@ -94,6 +96,7 @@ __all__ = [
     "from_step",
     "graph_part",
     "hours",
+    "itemgetter",
     "itertools",
     "label_of",
     "labelled",

@@ -21,7 +21,7 @@ def flow(order: Order, n: int, names: list[str], numbers: list[int]) -> None:
     f = [one for one in range(0, n, n)]
     g = [one for one in range(0, n, 0)]
     sleep(minutes(1, 2))
-    sleep(timedelta(hours=1, minutes=5))
+    sleep(timedelta(**dict(hours=1)))
     h = max(names, reverse=True)
     i = list({1, 2})
     j = sum(names)

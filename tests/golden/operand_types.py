@@ -9,7 +9,7 @@ from tests.golden.shop import Colour, Order, anything
 @workflow
 def flow(order: Order, n: int, x: float, text: str, colour: Colour) -> None:
     a = text - 1
-    d = anything() + 1
+    d = anything() ** 2
     e = -text
     for item in n:
         pass

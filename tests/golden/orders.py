@@ -9,7 +9,6 @@ from tests.golden.shop import Line, Order
 @workflow
 def flow(order: Order, n: int, d: dict[str, int], names: list[str], flag: bool, marks: tuple[int, ...]) -> None:
     a = sorted(order.lines)
-    b = sorted(order.lines, key=lambda line: d[line.sku])
     c = sorted(names, reverse=flag)
     e = sorted(order.lines, key=lambda line: order.coupon)
     f = min(order.lines)

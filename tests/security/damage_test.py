@@ -39,7 +39,7 @@ def looping_machine() -> Machine:
 
 def growing(effect: RunTask) -> TaskSucceeded:
     number = effect.arguments["n"] + 1
-    kept = [noise(600, number), noise(24_000, 7) if number % 11 == 0 else ""]
+    kept = [noise(650, number), noise(24_000, 7) if number % 11 == 0 else ""]
     return TaskSucceeded({"n": number, "kept": [] if number == ROUNDS else kept})
 
 

@@ -30,7 +30,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.storage import format_control
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.format_control import Control
-from holdfast.runtime.storage.formats import FORMATS, Formats
+from holdfast.runtime.storage.formats import Formats
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants import check, histories, lost
@@ -138,7 +138,7 @@ class Company:
     def call(self, handler: Any) -> Any:
         return self.fleet.call(handler)
 
-    def ask_for(self, number: int, release: Formats = FORMATS) -> Any:
+    def ask_for(self, number: int, release: Formats = RELEASE_2) -> Any:
         """Do the work of `holdfast format --set`."""
         return run(format_control.ask({"format": number}, release), self.fleet.services.perform)
 

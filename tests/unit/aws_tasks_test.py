@@ -6,11 +6,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.asl.program import TaskKind
-from holdfast.aws.tasks import TaskPerformer, TaskRunner
+from holdfast.aws.tasks import Services, TaskRunner
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskSucceeded
 
@@ -36,11 +37,17 @@ def own_code(_: RunTask) -> TaskSucceeded | TaskFailed:
     return TaskSucceeded("own code")
 
 
-def service(_: RunTask) -> TaskSucceeded | TaskFailed:
-    return TaskSucceeded("service")
+class Calls:
+    """Services whose every call succeeds, and whose actions have no fields."""
+
+    def perform(self, _: RunTask) -> TaskSucceeded | TaskFailed:
+        return TaskSucceeded("service")
+
+    def find_misuse(self, target: str, arguments: Any) -> str | None:
+        return f"{target} has no {arguments}"
 
 
-def never() -> TaskPerformer:
+def never() -> Services:
     raise AssertionError("nobody asked for a service")
 
 
@@ -51,15 +58,15 @@ def test_own_code_runs_without_the_performer_of_service_calls(kind: TaskKind) ->
 
 @pytest.mark.parametrize("kind", ["lambda", "service", "callback", "sync", "read", "write"])
 def test_a_task_that_is_not_own_code_is_a_call_of_a_service(kind: TaskKind) -> None:
-    assert TaskRunner(own_code, lambda: service).perform(asked(kind)) == TaskSucceeded("service")
+    assert TaskRunner(own_code, Calls).perform(asked(kind)) == TaskSucceeded("service")
 
 
 def test_the_caller_of_services_is_made_once() -> None:
     made: list[str] = []
 
-    def make() -> TaskPerformer:
+    def make() -> Services:
         made.append("once")
-        return service
+        return Calls()
 
     tasks = TaskRunner(own_code, make)
     tasks.perform(asked("service"))
@@ -69,18 +76,20 @@ def test_the_caller_of_services_is_made_once() -> None:
 
 
 def test_without_a_way_to_services_a_job_is_asked_again_and_a_task_comes_again() -> None:
-    faults = [ServiceFault("HF321", "asked too often", retry="later") for _ in range(2)]
+    faults = [ServiceFault("HF321", "asked too often", retry="later") for _ in range(3)]
 
-    def make() -> TaskPerformer:
+    def make() -> Services:
         if faults:
             raise faults.pop()
-        return service
+        return Calls()
 
     tasks = TaskRunner(own_code, make)
+    assert tasks.find_misuse("a", 1) is None
     assert tasks.perform(replace(asked("sync"), is_poll=True)) == TaskPending()
     with pytest.raises(ServiceFault):
         tasks.perform(asked("service"))
     assert tasks.perform(asked("service")) == TaskSucceeded("service")
+    assert tasks.find_misuse("a", 1) == "a has no 1"
 
 
 def test_a_worker_starts_without_the_modules_of_state_machines() -> None:

@@ -81,7 +81,7 @@ class Depot:
         clients = Clients({"invoke": answered("p1 has an answer")})
         services = Integrations(clients, lambda *_: {})  # type: ignore[arg-type]
         groups = GroupTasks(found, local_call(found), lambda _: None, lambda: 0)
-        tasks = TaskRunner(groups.perform, lambda: services.perform, elsewhere_of(found))
+        tasks = TaskRunner(groups.perform, lambda: services, elsewhere_of(found))
         self.perform = tasks.perform
         self.world.tasks = self._call
 

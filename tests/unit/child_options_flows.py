@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import (
+    BlockTimeout,
     Retry,
     TaskError,
     WaitTimeout,
@@ -11,6 +12,7 @@ from holdfast import (
     seconds,
     sleep,
     task,
+    timeout,
     wait_for_event,
     workflow,
 )
@@ -51,6 +53,21 @@ def ship(order: str) -> str:
     try:
         return pack.options(timeout=minutes(5), retry=TWICE, label="pack it")(order)
     except WaitTimeout:
+        return "late"
+
+
+@workflow
+def remind(order: str) -> str:
+    try:
+        with timeout(minutes(1)):
+            while True:
+                try:
+                    return wait_for_event("packed", str, key=order, timeout=seconds(25))
+                except BlockTimeout:
+                    raise
+                except WaitTimeout:
+                    release(order)
+    except BlockTimeout:
         return "late"
 
 

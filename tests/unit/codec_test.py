@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import string
@@ -234,6 +235,41 @@ def test_a_later_record_refers_to_values_of_any_earlier_one() -> None:
     assert tape.read() == case.state
 
 
+#: The compressed events of one execution, as each format has stored them.
+FROZEN = {
+    1: "eLuW4zCKpZLBDsIgDIbvewzOmMDGoHsYDsyCEo0z28xOvLuAmzNxJksspCWkNO3/QZj7b5GCoAIrDaC0zqKSViCv"
+    "ohkwEsCqmjUtSCcq5OIoWlBY161olBSlEipuUkQZvj8Ho4nsWy2PK3CmQwhJqkcanfEUKZm6/uKu3RSvcqAErfM3"
+    "P2aFlrdcB7rQ6Hq0/YGToOkWtVcHc64fP9ltdLMWWWmWucJ+osPZ33dR3VJjJs1+oI5T0OiGwZziiVMOLJtMTget"
+    "n6gBoPs=",
+    2: "eLsBB85ypZfBDoMgDIbvPgZnl4DWtj6L4aArZp62uF159yHqmAlLTFYIvUBT+pHmR+nxv6EKJcQOexZ0oxNCB2Lq"
+    "YD33yOyo0e3AOEItBq4wMEnTDNASQkVAYaqi6zKPI/agVK1F5+7AtfU+dv5NQi7+oB2jO+rH/ayx/iM477O4+WJU"
+    "UNU5amsG297p9c0uk00KkmhWMcJ5os/b9DhFNVeNjbT+gTrcIv1cSlMa1tFwWay39g2oAaD7",
+    3: "eLtBp/E9U2I0NrJW4oJS1Cp0BzyHwhIdlIYnHLDPQbGBFBe14GA1BHkNxAJ7DCmEIHGilF+UklqkawhWklmihNMg"
+    "zFRWnJFZoIQuhVUzLIKilcBhBZs1AUW9hQEYmIGI2NhYAAxdht8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8PDw8P"
+    "Dw8PD9eOao1u/tduTRMzOopojnUJuG9D0UxLh9VbSXZCdHdHXeMSkw==",
+}
+
+
+@pytest.mark.parametrize("number", FROZEN)
+def test_a_record_of_each_format_is_read_for_ever(number: int) -> None:
+    case = Case(one(call("ship"))).start({"id": "0f" * 32})
+    item = {**stored(1).item, "f": number, "ev": base64.b64decode(FROZEN[number])}
+    reader = Reader({})
+
+    assert reader.record(item).events == tuple(case.events)
+    assert reader.state == case.state
+
+
+def test_an_item_of_a_map_costs_few_bytes_for_its_events_repeat_those_of_the_item_before() -> None:
+    def size(count: int) -> int:
+        pack = {"StartAt": "pack", "States": {"pack": call("pack")}}
+        items = {"Type": "Map", "ItemProcessor": pack}
+        case = Case(one(items)).start(list(range(count)))
+        return item_bytes(encode_record(header(), case.events, "RUNNING", ValueBook()).item)
+
+    assert size(40) - size(20) < 20 * 16
+
+
 # -- sizes -----------------------------------------------------------------------------------------
 
 
@@ -418,6 +454,29 @@ def test_a_blob_with_other_bytes_is_refused() -> None:
     ],
 )
 def test_events_of_another_shape_are_refused_by_a_code_of_ours(events: str) -> None:
+    with pytest.raises(HoldfastBug, match="cannot be read"):
+        Reader({}).record({**stored(1).item, "f": 2, "ev": events})
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        '{"Opened": 1}',
+        "[]",
+        '[[["ExecutionStarted", 0]], [0], ["0"], [0]]',
+        '[[["ExecutionStarted", 0]], [0], [0], [0.5]]',
+        '[[["ExecutionStarted", 0]], [1], [0], [0]]',
+        '[[["ExecutionStarted", 0]], [0], [0], [0, 0]]',
+        '[[["ExecutionStarted"]], [0], [0], [0]]',
+        '[[["ExecutionStarted", "input"]], [0], [0], [0], [1]]',
+        '[[["ExecutionStarted", "input", 0]], [0], [0], [0]]',
+        '[[["ExecutionStarted", "input", 0]], [0], [0], [0], []]',
+        '[[["ExecutionStarted", "input", 0]], [0], [0], [0], [1, 2]]',
+        '[[["ExecutionStarted", 0]], [0], [0], [0], [1]]',
+        '[[["ExecutionStarted", "input", 0]], [0], [0], [0], {"0": 1}]',
+    ],
+)
+def test_columns_of_another_shape_are_refused_by_a_code_of_ours(events: str) -> None:
     with pytest.raises(HoldfastBug, match="cannot be read"):
         Reader({}).record({**stored(1).item, "ev": events})
 

@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from random import randint
 from typing import Any, Literal, NamedTuple

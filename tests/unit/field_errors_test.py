@@ -187,7 +187,6 @@ PATHS = [
         "Credentials",
         {**TASK, "Parameters": {}, "Credentials": {"RoleArn.$": "$.v"}},
         role_path,
-        is_whole_cause=True,
     ),
 ]
 
@@ -391,7 +390,7 @@ def test_an_expression_of_a_wrong_value_says_so_in_the_words_of_aws(rule: Rule) 
         if problem is None:
             assert case.status != "FAILED" or case.failure[0] != EVALUATION, value
         elif problem.startswith("The Credentials '"):
-            require(case, RUNTIME, problem)
+            require(case, RUNTIME, WHERE + problem)
         else:
             require(case, EVALUATION, WHERE + problem)
             assert case.last("EvaluationFailed").details["location"] == rule.field

@@ -40,7 +40,10 @@ BOTH = Formats(oldest=1, newest=2, asked=1)
 # -- the formats themselves ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "digest"), [(1, "98471b6408487b68"), (2, "280280fb14827697")])
+@pytest.mark.parametrize(
+    ("number", "digest"),
+    [(1, "98471b6408487b68"), (2, "280280fb14827697"), (3, "2b471673daab6c5d")],
+)
 def test_the_words_of_a_format_never_change(number: int, digest: str) -> None:
     """A change would make every stored log unreadable: add a format instead."""
     assert hashlib.sha256(formats._WORDS[number]).hexdigest()[:16] == digest
@@ -68,8 +71,25 @@ def test_the_events_of_a_record_are_compressed_by_the_better_strategy_of_zlib() 
         assert inflate(data, 1) == text
 
 
-def test_this_code_reads_the_format_before_its_newest_and_begins_with_it() -> None:
-    assert FORMATS.oldest == FORMATS.asked == FORMATS.newest - 1
+@pytest.mark.parametrize("text", ["", "ab" * 15, "ab" * 16 + "c", f'"{"0f" * 300}" and {"9" * 40}'])
+def test_hexadecimal_text_takes_half_a_byte_a_digit_and_comes_back_as_it_was(text: str) -> None:
+    data = compress(text, 3)
+
+    assert inflate(data, 3) == text
+    random = hashlib.shake_256(b"1").hexdigest(2_000)
+    assert len(compress(random, 3)) < 2_030
+
+
+def test_damage_in_hexadecimal_text_is_seen() -> None:
+    data = compress("0f" * 300, 3)
+
+    for changed in (data[:-9] + b"x" + data[-8:], data[:-1], data + b"x", data[:-304]):
+        with pytest.raises(ValueError, match="not what was compressed"):
+            inflate(changed, 3)
+
+
+def test_this_code_reads_all_formats_and_writes_that_of_the_first_release() -> None:
+    assert Formats(oldest=1, newest=3, asked=3) == FORMATS
 
 
 # -- a log of another format -----------------------------------------------------------------------
@@ -97,17 +117,21 @@ def stored(world: Services) -> list[Item]:
     return world.items("executions")
 
 
-def test_the_first_record_of_a_newer_format_holds_a_snapshot_and_later_ones_need_none() -> None:
-    world, _ = written(3)
-    log = loaded(world, BOTH.asking(2))
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (1, 3), (2, 3)])
+def test_the_first_record_of_a_newer_format_holds_a_snapshot_and_later_ones_need_none(
+    before: int, after: int
+) -> None:
+    world, _ = written(3, FORMATS.asking(before))
+    log = loaded(world, FORMATS.asking(after))
     assert log.is_behind
     for number in range(2):
         commit(world, log, next_step(log, number))
 
-    assert [item["f"] for item in stored(world)] == [1, 1, 1, 2, 2]
+    assert [item["f"] for item in stored(world)] == [before] * 3 + [after] * 2
     assert ["so" in item for item in stored(world)] == [False, False, False, True, False]
     assert not log.is_behind
-    assert not loaded(world, BOTH.asking(2)).is_behind
+    assert to_json(loaded(world, FORMATS).state) == to_json(log.state)
+    assert not loaded(world, FORMATS.asking(after)).is_behind
 
 
 def test_a_host_with_an_old_setting_does_not_convert_a_log_back() -> None:
@@ -202,7 +226,7 @@ def ask_for(world: Services, number: Any, found: Formats = BOTH) -> Any:
     return run(format_control.ask({"format": number}, found), world.perform)
 
 
-def test_the_oldest_format_is_written_until_another_is_requested() -> None:
+def test_the_format_of_the_first_release_is_written_until_another_is_requested() -> None:
     assert run(format_control.show(BOTH), memory().perform) == {"format": 1, "readable": [1, 2]}
 
 
@@ -277,6 +301,7 @@ def test_a_damaged_control_item_is_a_bug_and_no_guess() -> None:
 
 def test_a_host_writes_the_requested_format_from_its_next_minute_on() -> None:
     found = site(chain(1))
+    ask_for(found.shop.world.services, 1)
     runs = [found.shop.start({"n": 0}, name="a")]
     found.work()
     assert found.request("POST", "/format", {"format": 2})[0] == 200
@@ -313,7 +338,8 @@ def test_a_host_that_cannot_read_the_control_item_continues_unchanged() -> None:
 
 def test_the_api_shows_the_format_and_takes_a_newer_one_from_operators_alone() -> None:
     found = site(chain(1))
-    assert found.request("GET", "/format") == (200, {"format": 1, "readable": [1, 2]})
+    assert found.request("GET", "/format") == (200, {"format": 3, "readable": [1, 2, 3]})
+    ask_for(found.shop.world.services, 1)
 
     status, answer = found.request("POST", "/format", {"format": 2}, claims={"tenant": "acme"})
     assert (status, answer["error"]["code"]) == (403, "HF252")

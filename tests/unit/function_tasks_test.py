@@ -46,7 +46,7 @@ def perform(page: ModuleType, clients: Clients, arguments: Any) -> TaskResult:
 
     deployment = Deployment.from_modules([page.__name__], _compile)
     services = Integrations(clients, no_api)  # type: ignore[arg-type]
-    tasks = TaskRunner(deployment.run_task, lambda: services.perform, elsewhere_of(deployment))
+    tasks = TaskRunner(deployment.run_task, lambda: services, elsewhere_of(deployment))
     return tasks.perform(
         RunTask(
             name="weigh",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.integrations import Integrations
 from holdfast.integrations.jobs import poll
 from holdfast.runtime.effects import TaskFailed, TaskSucceeded
 from tests.unit.integrations_kit import Clients, effect, perform
@@ -193,3 +194,34 @@ def test_a_question_that_fails_is_no_answer() -> None:
 
     said = {"Error": {"Code": "Throttling"}}
     assert _poll(BATCH, {"JobId": "j"}, {"describe_jobs": ClientError(said, "x")}) is None
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "problem"),
+    [
+        ("sqs:sendMessage", [1], "The value for the field 'Parameters' must be an OBJECT"),
+        ("sqs:sendMessage", {"QueueUrl": 1}, "The value for the field 'QueueUrl' must be a STRING"),
+        ("lambda:invoke", {}, "The field 'FunctionName' is required but was missing"),
+        ("http:invoke", {}, "The field 'ApiEndpoint' is required but was missing"),
+        (
+            "apigateway:invoke",
+            {"ApiEndpoint": "a", "Method": "GET", "QueryParameters": "?a=1"},
+            "The value of the field 'QueryParameters' has an invalid format",
+        ),
+        ("states:startExecution", {"Foo": 1}, "The field 'Foo' is not supported by Step Functions"),
+    ],
+)
+def test_a_misuse_is_found_without_a_call(target: str, arguments: Any, problem: str) -> None:
+    services = Integrations(Clients({}), lambda *_: {})  # type: ignore[arg-type]
+    found = services.find_misuse(target, arguments)
+    assert found is not None
+    assert found.endswith(f"could not be used to start the Task: [{problem}]")
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments"),
+    [("sqs:sendMessage", {"MessageBody": {"a": 1}}), ("no:such", {}), ("eks:runJob", {})],
+)
+def test_what_only_a_call_can_tell_is_no_misuse(target: str, arguments: Any) -> None:
+    services = Integrations(Clients({}), lambda *_: {})  # type: ignore[arg-type]
+    assert services.find_misuse(target, arguments) is None

@@ -1,4 +1,4 @@
-"""Models made of data, and data made of models, run as in Python."""
+"""Models made of data, data made of models, and values of `Any` run as in Python."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def flow(data: dict[str, Any], text: str, order: Order, n: int) -> dict[str, Any
     out["unpacked"] = Order(**data).id
     out["text"] = Order.model_validate_json(text)
     out["rows"] = TypeAdapter(list[Line]).validate_python([{"sku": "a"}])[0].qty
+    out["loop"] = [Line(**row).qty for row in [{"sku": "a"}, {"sku": "b"}] if type(n) is int]
     out["dumped"] = order.model_dump()
     out["when"] = order.model_dump(mode="json")["at"]
     out["written"] = order.model_dump_json()
@@ -73,3 +74,49 @@ def test_pydantic_checks_data_in_a_step_of_the_workflow(
 def test_a_name_of_a_step_imports_no_module() -> None:
     assert library_task("holdfast.model_validate.json.tool.Order") is None
     assert library_task("holdfast.model_validate.json.JSONDecoder") is None
+
+
+ROWS = """
+from __future__ import annotations
+from datetime import timedelta
+from operator import itemgetter
+from typing import Any
+from holdfast import workflow
+
+@workflow
+def flow(rows: list[dict[str, Any]], prices: dict[str, int], ms: int) -> dict[str, Any]:
+    rule: dict[str, Any] = {"a": 1, "b": ["x"], "c": {"d": [2]}}
+    total = 0
+    for row in rows:
+        total += row["n"] * row.get("price", 2)
+    names: list[str] = [row["name"] for row in rows]
+    return {
+        "total": total,
+        "share": total / 4,
+        "sum": sum(row["n"] for row in rows),
+        "last": sorted(rows, key=lambda row: row["n"], reverse=True)[0]["name"][:2],
+        "names": ", ".join(sorted(names)) + "!",
+        "text": "name: " + rows[0]["name"],
+        "has": "a" in rows[0]["name"],
+        "grows": rows[0]["n"] < rows[-1]["n"],
+        "best": max(prices, key=prices.get),
+        "cheap": min(prices.items(), key=itemgetter(1))[0],
+        "rule": rule["c"]["d"][0] + rule["a"],
+        "seconds": timedelta(minutes=1, milliseconds=ms).total_seconds(),
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "total"),
+    [({"n": 3, "name": "bab"}, 8), ({"n": "x", "name": "b"}, None), ({"name": "b"}, None)],
+)
+def test_values_of_any_are_computed_with_and_ordered_as_in_python(
+    last: dict[str, Any], total: int | None, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"prices": {"tea": 3, "cup": 9}, "ms": 2000}
+    with loaded(tmp_path, ROWS) as module:
+        rows: list[Any] = [{"n": 1, "name": "ab", "price": 2}, last]
+        run = World().run_json(module.flow, {**given, "rows": rows})
+    output: Any = run.end.output
+    assert (output and output["total"]) == total

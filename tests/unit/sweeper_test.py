@@ -92,6 +92,20 @@ def test_a_long_wait_is_a_row_first_and_a_delayed_message_at_its_end() -> None:
     assert 0 <= history.state.stopped_ms - history.state.started_ms - DAY * 1_000 <= 2_000
 
 
+def test_the_time_out_of_a_wait_wakes_no_execution_that_has_ended() -> None:
+    shop = Shop(machine({"it": wait_for("paid", TimeoutSeconds=DAY)}))
+    shop.start()
+    settle(shop)
+    shop.send_event()
+    settle(shop)
+    shop.world.now_ms += DAY * 1_000
+    sent = shop.world.services.usage.sqs_send_requests
+    sweep(shop)
+
+    assert shop.world.services.usage.sqs_send_requests == sent
+    assert rows(shop) == []
+
+
 def work_off(shop: Shop, page: Any) -> None:
     def perform(effect: Effect) -> Any:
         is_limit = isinstance(effect, WriteDeadline)

@@ -233,6 +233,11 @@ def test_a_child_that_is_later_than_its_call_allows_is_undone() -> None:
     assert run.steps == ["pack", "reserve", "packed", "release"] * 2
 
 
+def test_a_handler_that_only_raises_again_may_name_the_deadline_around_it() -> None:
+    run = World().run(child_flows.remind, "o1")
+    assert (run.output, run.ended, run.steps.count("release")) == ("late", minutes(1), 2)
+
+
 def test_branches_are_distinguished_by_their_paths() -> None:
     run = World({flows.charge: PAID}).run(flows.buy_side_by_side, ["a", "b"])
     assert [call.path for call in run.calls_of(flows.charge)] == ["0", "1"]

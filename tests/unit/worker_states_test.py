@@ -166,6 +166,27 @@ def test_a_machine_that_calls_itself_without_end_fails_before_ids_grow_too_long(
     assert errors == ["States.TaskFailed"] * CHILD_DEPTH_MAX + ["Holdfast.TooDeep"]
 
 
+def test_arguments_that_are_no_request_fail_the_state_before_its_task_is_scheduled() -> None:
+    office = Office()
+    services = Integrations(Clients({}), lambda *_: {})  # type: ignore[arg-type]
+    office.world.setting = replace(office.world.setting, misuse=services.find_misuse)
+    send: dict[str, Any] = {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage"}
+    send |= {"Arguments": {"Body": 1}, "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Rest"}]}
+    execution = office.start(office.create(states(Send=send, Rest=WAIT)))
+    office.wait(1)
+    events = office.call("GetExecutionHistory", executionArn=execution)["events"]
+    assert [event["type"] for event in events] == [
+        "ExecutionStarted",
+        "TaskStateEntered",
+        "ExecutionFailed",
+    ]
+    assert office.describe(execution)["cause"] == (
+        "An error occurred while executing the state 'Send' (entered at the event id #2). "
+        "The Parameters '{\"Body\":1}' could not be used to start the Task: "
+        "[The field 'Body' is not supported by Step Functions]"
+    )
+
+
 def test_a_stopped_parent_stops_its_awaited_children() -> None:
     firm = Firm()
     execution = firm.start(nest(), states(Rest=WAIT))

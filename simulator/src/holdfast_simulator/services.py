@@ -217,7 +217,7 @@ class Services:
 
     def _query(self, effect: Query) -> list[Item]:
         found = self._tables[effect.table].query(effect)
-        self._meter_read(found)
+        self._meter_read(found, is_strong=effect.is_strong)
         return found
 
     def _query_list(self, effect: QueryList) -> ListPage:

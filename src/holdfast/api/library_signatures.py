@@ -110,7 +110,7 @@ _METHODS: Final[Mapping[str, Signature]] = {
     "datetime.date": (_DAY, date),
     "datetime.datetime": ((*_DAY, *_TIME), datetime),
     "builtins.pow": (("base: float", "exp: float"), float),
-    "builtins.float": (("x: str",), float),
+    "builtins.float": (("x: Any",), float),
     **_same(
         "str",
         ("isdigit", "isalpha", "isalnum", "isnumeric", "isdecimal", "isidentifier", "isascii"),

@@ -17,7 +17,7 @@ from holdfast.aws.function_tasks import elsewhere_of
 from holdfast.aws.host import Host
 from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
-from holdfast.aws.tasks import TaskPerformer, TaskRunner
+from holdfast.aws.tasks import Services, TaskPerformer, TaskRunner
 from holdfast.aws.telemetry import Metrics, log_to_cloudwatch
 from holdfast.aws.vault import KmsVault
 from holdfast.deployment import Deployment
@@ -104,6 +104,7 @@ def make_host(keys: SigningKeys) -> Host:
     )
     tells_status = os.environ.get(resources.ENV_STATUS_EVENTS) == "on"
     setting = deployment.setting(programs, _signing_keys, OWN_SOURCE if tells_status else None)
+    setting = replace(setting, misuse=tasks.find_misuse)
     forms_url = os.environ.get(resources.ENV_FORMS_URL, "")
     if os.environ.get(resources.ENV_QUESTION_EVENTS) == "on":
         from holdfast.runtime.question_events import QuestionEvents  # noqa: PLC0415
@@ -138,8 +139,8 @@ def _own_tasks(deployment: Deployment, clients: Clients) -> TaskPerformer:
     return GroupTasks(deployment, call).perform
 
 
-def _services(host: Host) -> TaskPerformer:
-    """Return the performer of service calls. It performs actions of Step Functions inside this
+def _services(host: Host) -> Services:
+    """Return the calls of services. They perform actions of Step Functions inside this
     process.
     """
     from holdfast.aws.protocol import states_call  # noqa: PLC0415
@@ -152,7 +153,7 @@ def _services(host: Host) -> TaskPerformer:
     states = states_call(signing, os.environ["AWS_REGION"], account)
     # Calls in a definition use the permissions of tasks, never those of the worker.
     clients = ServiceClients(tasks_role_arn=os.environ[resources.ENV_TASKS_ROLE])
-    return Integrations(clients, states).perform
+    return Integrations(clients, states)
 
 
 @functools.cache

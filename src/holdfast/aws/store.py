@@ -61,7 +61,7 @@ class DynamoStore:
             TableName=self._names.table(effect.table),
             KeyConditionExpression=condition,
             ExpressionAttributeValues={":pk": {"S": effect.pk}, **values},
-            ConsistentRead=True,
+            ConsistentRead=effect.is_strong,
             ScanIndexForward=not effect.reverse,
         )
 

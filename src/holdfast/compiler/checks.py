@@ -33,6 +33,7 @@ from holdfast.compiler.ir import (
     RunParallel,
     RunWorkflow,
     SendEvent,
+    SendRequest,
     Sleep,
     SleepUntil,
     SourcePlace,
@@ -117,6 +118,9 @@ def _failures_of_action(action: object) -> Failures:
             | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)
+        case SendRequest(_, _, arguments, timeout):
+            fails = arguments.fails if timeout is None else arguments.fails | timeout.fails
+            return Failures(anything=True, expressions=fails)
         case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):
             if timeout is None:
                 return _expressions([value.fails])
@@ -215,7 +219,9 @@ def _check_handlers(
         if not new:
             message = "this handler can never run: an earlier one catches the same errors"
             report(handler.origin, "HF033", message, "put the handler of the base class last")
-        elif not any(_can_fail_with(failures, cls) for cls in handler.classes):
+        elif not _only_raises_again(handler) and not any(
+            _can_fail_with(failures, cls) for cls in handler.classes
+        ):
             report(
                 handler.origin,
                 "HF033",
@@ -223,6 +229,11 @@ def _check_handlers(
                 "remove it: only tasks, waits and `raise` fail with errors that have a name",
             )
         earlier.extend(handler.classes)
+
+
+def _only_raises_again(handler: ErrorHandler) -> bool:
+    """Return True for `except BlockTimeout: raise`, which says that the error goes on."""
+    return bool(handler.body) and all(isinstance(one, Reraise) for one in handler.body)
 
 
 def _can_fail_with(failures: Failures, cls: type[BaseException]) -> bool:

@@ -406,6 +406,14 @@ def _no_token(entry: int, attempt: int) -> str:
     raise HoldfastBug(f"a token was asked for, of {entry}.{attempt}, by whom none can be made")
 
 
+#: A function that gets the target of a task and its arguments.
+Misuse: TypeAlias = Callable[[str, Json], str | None]
+
+
+def no_misuse(_target: str, _arguments: Json) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class DecisionInputs:
     """Time, random numbers, leases and tokens of one decision.
@@ -413,7 +421,8 @@ class DecisionInputs:
     `draw()` returns a number in [0, 1) that depends only on the execution and the record. `claim`
     creates the lease of an attempt that is scheduled now, from its time-out in seconds; if it
     returns None, another worker runs the attempt. `token` creates the callback token of an entry
-    and attempt.
+    and attempt. `misuse` says why an action of a service cannot be called with these arguments;
+    None: it can, or only the call itself shows it.
     """
 
     now_ms: int
@@ -421,3 +430,4 @@ class DecisionInputs:
     claim: Callable[[int | None], Lease | None]
     clock_error_ms: int
     token: Callable[[int, int], str] = _no_token
+    misuse: Misuse = no_misuse

@@ -210,6 +210,7 @@ def _scheduled_details(
     if state.kind in TASK_EVENTS:
         details: dict[str, Any] = {"resource": state.resource, "input": arguments}
     else:
+        _require_usable(decision, state, arguments)
         details = {**named, "region": _region(decision), "parameters": arguments}
     timeout = _seconds(decision, frame, state.timeout_seconds, "TimeoutSeconds")
     heartbeat = _seconds(decision, frame, state.heartbeat_seconds, "HeartbeatSeconds")
@@ -222,6 +223,16 @@ def _scheduled_details(
     return details
 
 
+def _require_usable(decision: Decision, state: TaskState, arguments: Json) -> None:
+    """Refuse arguments that are no request of the action. As on AWS the state itself fails, before
+    its task is scheduled. A workflow is not AWS's, and its task fails.
+    """
+    if decision.state.origin is not None:
+        misuse = decision.moment.misuse(state.target, arguments)
+        if misuse is not None:
+            raise StateError(error_names.RUNTIME, misuse)
+
+
 def _region(decision: Decision) -> str:
     origin = decision.state.origin
     return OWN_REGION if origin is None else origin["state_machine_arn"].split(":")[3]
@@ -232,7 +243,7 @@ def _credentials(value: Json) -> dict[str, Json]:
     if not isinstance(role, str):
         from holdfast.asl.field_errors import not_a_role  # noqa: PLC0415  # for cold starts
 
-        raise StateError(error_names.RUNTIME, not_a_role(value), is_whole=True)
+        raise StateError(error_names.RUNTIME, not_a_role(value))
     return {"roleArn": role}
 
 

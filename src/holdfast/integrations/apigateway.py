@@ -40,7 +40,7 @@ _FIELDS: Final = frozenset(
 
 def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFailed:
     """Call the API. Raises Unusable, and botocore's errors if it does not answer."""
-    request = _request_of(effect.arguments or {})
+    request = request_of(effect.arguments or {})
     if (effect.arguments or {}).get("AuthType") in SIGNED:
         request = _signed(request, effect, clients)
     return _judged(exchange(request, TIMEOUT_SECONDS, PAYLOAD_BYTES_MAX + 1))
@@ -57,13 +57,16 @@ def _judged(response: Response) -> TaskSucceeded | TaskFailed:
             return result
 
 
-def _request_of(arguments: Mapping[str, Any]) -> Request:
+def request_of(arguments: Mapping[str, Any]) -> Request:
     for field in arguments:
         if field not in _FIELDS:
             raise Unusable(f"The field '{field}' is not supported by Step Functions")
     for field in ("ApiEndpoint", "Method"):
         if not isinstance(arguments.get(field), str):
             raise Unusable(f"The field '{field}' is required but was missing")
+    for field in ("Headers", "QueryParameters"):
+        if not isinstance(arguments.get(field), Mapping | None):
+            raise Unusable(f"The value of the field '{field}' has an invalid format")
     body = arguments.get("RequestBody")
     headers = own_headers(arguments.get("Headers") or {})
     if body is not None:

@@ -36,6 +36,9 @@ STATES: Final = "stepfunctions"
 #: polled.
 NESTED: Final = frozenset({"states:startExecution"})
 
+_INVOKE: Final = "lambda:invoke"
+_HTTP: Final = "http:invoke"
+_GATEWAY: Final = "apigateway:invoke"
 _KUBERNETES_JOB: Final = "eks:runJob"
 _KUBERNETES: Final = frozenset({"eks:call", _KUBERNETES_JOB})
 _BY_NAME: Final = "ByName"
@@ -80,6 +83,40 @@ class Integrations:
             is_sdk = effect.name.startswith(SDK_PREFIX)
             return faults.unreachable(_prefix(effect), error, is_sdk=is_sdk)
 
+    def find_misuse(self, target: str, arguments: Any) -> str | None:
+        """Return AWS's sentence about arguments that are no request of the action. None: they are,
+        or only the call itself can tell. Calls nothing, and never raises.
+        """
+        asked = RunTask(target, "service", arguments, "", "", None, "", 0, 1, deadline_ms=0)
+        try:
+            self._require_usable(asked)
+        except Unusable as problem:
+            return unusable(arguments, problem).cause
+        except Exception:  # noqa: BLE001 - the call meets the same fault, and its task fails
+            return None
+        return None
+
+    def _require_usable(self, effect: RunTask) -> None:
+        """Raise Unusable when the arguments are no request of the action."""
+        _require_fields(effect)
+        if effect.name == _INVOKE:
+            lambdas.invoke_request(effect.arguments or {})
+        elif effect.name == _HTTP:
+            from holdfast.integrations import http_task  # noqa: PLC0415 - few tasks are such
+
+            http_task.require_fields(effect.arguments or {})
+        elif effect.name == _GATEWAY:
+            from holdfast.integrations import apigateway  # noqa: PLC0415 - few tasks are such
+
+            apigateway.request_of(effect.arguments or {})
+        elif effect.name not in _KUBERNETES and not effect.name.endswith(_BY_NAME):
+            call = self._call_of(effect)
+            if call is None:
+                return
+            model = self._clients.model(call.service)
+            if call.operation in model.operation_names:
+                _request(call, model.operation_model(call.operation))
+
     def _poll(self, effect: RunTask) -> TaskResult:
         from holdfast.integrations import jobs  # noqa: PLC0415 - few tasks are such
 
@@ -102,16 +139,14 @@ class Integrations:
             return containers.start(effect, self._perform)
         if effect.kind == "lambda":
             return self._function(effect, lambda client: _called(client, effect))
-        if not isinstance(effect.arguments, Mapping | None):
-            # A function named by its ARN takes any JSON, every other action takes named fields.
-            raise Unusable("The value for the field 'Parameters' must be an OBJECT")
-        if effect.name == "lambda:invoke":
+        _require_fields(effect)
+        if effect.name == _INVOKE:
             return self._function(effect, lambda client: _invoked(client, effect))
-        if effect.name == "http:invoke":
+        if effect.name == _HTTP:
             from holdfast.integrations import http_task  # noqa: PLC0415 - few tasks are such
 
             return http_task.invoke(effect, self._clients)
-        if effect.name == "apigateway:invoke":
+        if effect.name == _GATEWAY:
             from holdfast.integrations import apigateway  # noqa: PLC0415 - few tasks are such
 
             return apigateway.invoke(effect, self._clients)
@@ -175,8 +210,7 @@ class Integrations:
         operation = model.operation_model(call.operation)
         if operation.has_event_stream_input or operation.has_event_stream_output:
             return _unsupported(call.effect)
-        given = call.effect.arguments if call.is_sdk else optimised.arguments_of(call.effect)
-        request = request_of(operation.input_shape, given, call.style)
+        request = _request(call, operation)
         if not call.is_sdk:
             request = optimised.adjusted(call.effect, request)
         request = with_content_type(operation, request)
@@ -199,7 +233,7 @@ class Integrations:
         if call.operation not in model.operation_names:
             return _unsupported(call.effect)
         operation = model.operation_model(call.operation)
-        request = request_of(operation.input_shape, call.effect.arguments, call.style)
+        request = _request(call, operation)
         request_id = str(uuid.uuid4())
         try:
             response = self._states_api(call.operation, request, call.effect)
@@ -209,6 +243,20 @@ class Integrations:
             return _refused(call, Refusal(fault.code, fault.message, 400, request_id), model)
         length = len(json.dumps(response, default=str))
         return _shown(call, operation, response, own_metadata(request_id, length))
+
+
+def _require_fields(effect: RunTask) -> None:
+    """Raise Unusable for arguments that are no object. Only a function that is named by its ARN
+    takes other JSON.
+    """
+    if not isinstance(effect.arguments, Mapping | None):
+        raise Unusable("The value for the field 'Parameters' must be an OBJECT")
+
+
+def _request(call: _Call, operation: Any) -> dict[str, Any]:
+    """Return botocore's request. Raises Unusable."""
+    given = call.effect.arguments if call.is_sdk else optimised.arguments_of(call.effect)
+    return request_of(operation.input_shape, given, call.style)
 
 
 def _can_wait(effect: RunTask) -> bool:

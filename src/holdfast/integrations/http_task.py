@@ -70,7 +70,7 @@ def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFail
     read.
     """
     arguments = effect.arguments or {}
-    _require_fields(arguments)
+    require_fields(arguments)
     connection = _connection_arn(arguments)
     authorization = (
         Authorization() if connection is None else authorization_of(connection, effect, clients)
@@ -78,7 +78,7 @@ def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFail
     return _send(_request_of(arguments, authorization, clients.region), arguments["ApiEndpoint"])
 
 
-def _require_fields(arguments: Mapping[str, Any]) -> None:
+def require_fields(arguments: Mapping[str, Any]) -> None:
     for field in arguments:
         if field not in _FIELDS:
             raise Unusable(f"The field '{field}' is not supported by Step Functions")

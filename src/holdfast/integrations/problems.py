@@ -30,8 +30,9 @@ class Refusal:
 
 
 def unusable(arguments: Any, problem: Unusable) -> TaskFailed:
-    """Return the failure for arguments that are no valid request. AWS finds it before the task is
-    scheduled, so no state can catch it.
+    """Return the failure for arguments that are no valid request. AWS finds it before it schedules
+    the task, so no state can catch it. A cause that the author of a public program noted begins
+    with the state and the event of its entry, as those of other fields of a state do.
     """
     text = json.dumps(arguments, separators=(",", ":"), ensure_ascii=False)
     return TaskFailed(

@@ -26,7 +26,7 @@ from holdfast.aws.function_tasks import elsewhere_of
 from holdfast.aws.host import Host
 from holdfast.aws.http import api_handler
 from holdfast.aws.ports import AwsPorts, Ports
-from holdfast.aws.tasks import TaskPerformer, TaskRunner
+from holdfast.aws.tasks import TaskRunner
 from holdfast.aws.telemetry import Metrics
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.steps.callables import for_this_machine
@@ -227,7 +227,12 @@ def _host(
     setting = deployment.setting(programs, lambda: keys, AWS_SOURCE)
     tasks.host = Host(
         ports,
-        replace(setting, attempt_seconds_max=LOCAL_TIMEOUT_SECONDS_MAX, ended_logs=ended),
+        replace(
+            setting,
+            attempt_seconds_max=LOCAL_TIMEOUT_SECONDS_MAX,
+            ended_logs=ended,
+            misuse=tasks.find_misuse,
+        ),
         lambda: replace(deployment.front(programs, keys), ended_logs=ended),
         Metrics("local"),
         log_fault=_log_fault,
@@ -251,9 +256,9 @@ def _stack(cloud: AnyCloud, host: Host) -> LocalStack[AnyCloud]:
     return stack
 
 
-def _services(host: Host) -> TaskPerformer:
+def _services(host: Host) -> Integrations:
     states = protocol.states_call(host, REGION, gateway.ACCOUNT)
-    return Integrations(wall.service_clients(), states).perform
+    return Integrations(wall.service_clients(), states)
 
 
 def _log_fault(what: str, error: Exception, **ids: str) -> None:

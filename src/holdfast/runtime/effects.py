@@ -44,8 +44,8 @@ class Doubt(ServiceFault):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Result: list[Item], strongly consistent, in the order of the sort key (descending when
-    `reverse`).
+    """Result: list[Item], in the order of the sort key (descending when `reverse`). With
+    `is_strong` it is strongly consistent. Without, it costs half, and may lack the newest writes.
 
     `after` (exclusive) and `until` (inclusive) bound the sort key; `begins_with` is for sort keys
     that are texts.
@@ -58,6 +58,7 @@ class Query:
     begins_with: str | None = None
     reverse: bool = False
     limit: int | None = None
+    is_strong: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def flow(order: Order, n: int, names: list[str], numbers: list[int]) -> None:
     e = [pair for pair in enumerate(names, 1)]
     f = [one for one in range(0, n, 2)]
     sleep(minutes(5))
-    sleep(days(2) + hours(12))
+    sleep(timedelta(hours=1, minutes=30))
     h = max(numbers, default=0)
     i = sorted({1, 2})
     j = sum_of(names)

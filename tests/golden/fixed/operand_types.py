@@ -28,7 +28,7 @@ def flow(order: Order, n: int, x: float, text: str, colour: Colour) -> None:
     a = rest(text)
     a = int(text) - 1
     e = -int(text)
-    total: int = anything() + 1
+    total: int = anything() ** 2
     for item in range(n):
         pass
     for item in range(round(x)):

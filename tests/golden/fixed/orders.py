@@ -14,8 +14,6 @@ def titled(names: list[str]) -> list[str]:
 @workflow
 def flow(order: Order, n: int, d: dict[str, int], names: list[str], flag: bool, marks: tuple[int, ...]) -> None:
     a = sorted(order.lines, key=lambda line: line.sku)
-    rows = [(d[line.sku], line.sku) for line in order.lines]
-    b = sorted(rows, key=lambda row: row[0])
     c = sorted(names, reverse=True)
     least = d["x"]
     numbers = list(d.values())

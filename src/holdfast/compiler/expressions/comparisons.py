@@ -18,7 +18,7 @@ from holdfast.compiler.expressions.query import (
     hold,
 )
 from holdfast.compiler.expressions.set_values import compared_sets, is_any, is_scalar
-from holdfast.compiler.expressions.unknowns import beside
+from holdfast.compiler.expressions.unknowns import beside, in_any, ordered
 from holdfast.compiler.types.models import fields_of, has_plain_equality
 from holdfast.compiler.types.types import (
     BOOL,
@@ -90,7 +90,7 @@ def compare(
             found = _membership(unit, node, left, right)
             is_negative = isinstance(operator, ast.NotIn)
             query = FunctionCall("not", (found.query,)) if is_negative else found.query
-            return TypedQuery(query, found.type, fails)
+            return TypedQuery(query, found.type, fails | found.fails)
         case _:
             return _order(unit, node, SYMBOLS[type(operator)], left, right)
 
@@ -258,6 +258,8 @@ def _order(
     left, right = in_seconds(left), in_seconds(right)
     if left.type == right.type == DATETIME:
         return compared_moments(symbol, left, right)
+    if left.type == right.type == UNKNOWN:
+        return ordered(symbol, left, right)
     pairs = (_mixed_in(left.type), _mixed_in(right.type))
     has_order = (
         all(map(is_numeric, pairs))
@@ -294,6 +296,8 @@ def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) ->
         )
     if is_text(of.type) and is_text(item.type):
         return TypedQuery(FunctionCall("contains", (of.query, item.query)), BOOL)
+    if of.type == UNKNOWN and is_text(item.type):
+        return in_any(item, of)
     element = of.type.element if isinstance(of.type, SetOf) else element_of(of.type)
     if element is None:
         return unit.refused(

@@ -29,6 +29,7 @@ from holdfast.compiler.types.types import (
     Type,
     Union,
     describe,
+    is_json,
     is_refused,
     join,
     join_all,
@@ -103,16 +104,21 @@ def _literal(node: ast.expr) -> Any:
 
 def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
     """Return the type of a value of type `found`, for a name that is annotated with `declared`."""
-    if declared in (None, UNKNOWN) or is_refused(found):
-        # Keep the known type. An annotation with `Any` must not hide it.
+    if declared is None or is_refused(found):
         return found
+    if declared == UNKNOWN:
+        # Keep the known type. An annotation with `Any` must not hide it. Only a dict or a list of
+        # values of several types is read more easily as an `Any`.
+        return UNKNOWN if _is_mixed(found) else found
     if DURATION in members_of(found):
         # A workflow computes a duration as a number of seconds. So the annotation `timedelta` means
         # such a number here, and not the text of a duration.
         declared = join_all(
             DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
         )
-    if found == UNKNOWN or fits(found, declared):
+    if _may_fit(found, declared):
+        if _has_any(declared) and not is_json(found):
+            return found
         return _with_ints(declared) if _may_hold_int(found) else declared
     if (
         isinstance(found, ModelOf)
@@ -127,6 +133,34 @@ def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | Non
         help_ = f"int({unit.text(value)})" if found == BOOL else help_
     unit.refuse(value, "HF040", message, help_)
     return REFUSED
+
+
+def _may_fit(found: Type, declared: Type) -> bool:
+    """Return True when the value fits, or may fit because a part of its type is unknown."""
+    match (found, declared):
+        case (ListOf(some, is_tuple), ListOf(element, also)) if is_tuple == also:
+            return _may_fit(some, element)
+        case (DictOf(some), DictOf(value)) if type(declared) is DictOf:
+            return _may_fit(some, value)
+        case _:
+            return UNKNOWN in (found, declared) or fits(found, declared)
+
+
+def _has_any(type_: Type) -> bool:
+    match type_:
+        case ListOf(inner) | DictOf(inner):
+            return _has_any(inner)
+        case _:
+            return type_ == UNKNOWN
+
+
+def _is_mixed(type_: Type) -> bool:
+    """Return True for a dict or list of JSON that has values of several types."""
+    match type_:
+        case ListOf(inner) | DictOf(inner):
+            return is_json(type_) and (isinstance(inner, Union) or _is_mixed(inner))
+        case _:
+            return False
 
 
 def _may_hold_int(type_: Type) -> bool:

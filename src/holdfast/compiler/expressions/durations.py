@@ -39,7 +39,7 @@ from holdfast.compiler.types.types import (
     members_of,
 )
 
-_FRACTION: Final = "ValueError: a duration of a workflow is whole seconds"
+FRACTION: Final = "ValueError: a duration of a workflow is whole seconds"
 
 
 def is_duration(type_: Type) -> bool:
@@ -81,7 +81,7 @@ def _parsed(text: QueryTree) -> QueryTree:
         )
         number = Conditional(is_negative, Binary("-", Constant(0), held), held)
         return Conditional(
-            Binary("=", FunctionCall("floor", (held,)), held), number, failure(_FRACTION)
+            Binary("=", FunctionCall("floor", (held,)), held), number, failure(FRACTION)
         )
 
     return hold(total, signed, "_total")

@@ -44,10 +44,10 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.rounding import PLACES_MAX, rounded
 from holdfast.compiler.expressions.sets import lower_set, without_order
-from holdfast.compiler.expressions.strings import as_int
+from holdfast.compiler.expressions.strings import as_int, int_of_any, towards_zero
 from holdfast.compiler.expressions.sums import float_sum
 from holdfast.compiler.expressions.text import text_of
-from holdfast.compiler.expressions.unknowns import size_of_any
+from holdfast.compiler.expressions.unknowns import NUMBER, as_numeric, numbers_of, size_of_any
 from holdfast.compiler.expressions.zips import lower_zip
 from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.types.annotations import from_annotation
@@ -184,13 +184,17 @@ def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
         one = Conditional(Variable("_item"), Constant(1), Constant(0))
         ones = Flat(FunctionCall("map", (items.query, FunctionLiteral(("_item",), one))))
         items, element = TypedQuery(ones, ListOf(INT), items.fails), INT
+    if element == UNKNOWN and is_numeric(start.type):
+        numbers = numbers_of(items)
+        total = float_sum(numbers.query, start.query)
+        return TypedQuery(total, UNKNOWN, fails_of(numbers, start))
     if element is None or not is_numeric(element) or not is_numeric(start.type):
         return _no_form(lowering, node, items.type)
     if FLOAT in (*members_of(element), start.type):
         # Without an item the sum is `start`, so it is an int in Python.
         type_ = join(FLOAT, start.type)
         return TypedQuery(float_sum(items.query, start.query), type_, fails_of(items, start))
-    total: QueryTree = FunctionCall("sum", (items.query,))
+    total = FunctionCall("sum", (items.query,))
     if start.query != Constant(0):
         total = Binary("+", start.query, total)
     return TypedQuery(total, INT, fails_of(items, start))
@@ -220,17 +224,18 @@ def _items(lowering: Expressions, node: ast.Call) -> TypedQuery | None:
 
 
 def _abs(lowering: Expressions, node: ast.Call) -> TypedQuery:
-    value = _single(lowering, node) or REFUSED_EXPRESSION
+    value = as_numeric(_single(lowering, node) or REFUSED_EXPRESSION)
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
-    return TypedQuery(FunctionCall("abs", (value.query,)), value.type, value.fails)
+    type_ = UNKNOWN if value.type == NUMBER else value.type
+    return TypedQuery(FunctionCall("abs", (value.query,)), type_, value.fails)
 
 
 def _round(lowering: Expressions, node: ast.Call) -> TypedQuery:
     match node:
         case ast.Call(args=[number, places], keywords=[]):
-            return _round_to_places(lowering, node, lowering.lower(number), places)
-    value = _single(lowering, node) or REFUSED_EXPRESSION
+            return _round_to_places(lowering, node, as_numeric(lowering.lower(number)), places)
+    value = as_numeric(_single(lowering, node) or REFUSED_EXPRESSION)
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     return TypedQuery(FunctionCall("round", (value.query,)), INT, value.fails)
@@ -296,13 +301,11 @@ def _int(lowering: Expressions, node: ast.Call) -> TypedQuery:
         return TypedQuery(hold(query, as_int, "_text"), INT, value.fails | {"ValueError"})
     if value.type == DECIMAL and (step := _decimal_as(lowering, node, "int")):
         return step
+    if value.type == UNKNOWN:
+        return int_of_any(value)
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
-    is_negative = Binary("<", query, Constant(0))
-    towards_zero = Conditional(
-        is_negative, FunctionCall("ceil", (query,)), FunctionCall("floor", (query,))
-    )
-    return TypedQuery(towards_zero, INT, value.fails)
+    return TypedQuery(towards_zero(query), INT, value.fails)
 
 
 def _decimal_as(lowering: Expressions, node: ast.Call, kind: str) -> TypedQuery | None:
@@ -320,10 +323,10 @@ def _float(lowering: Expressions, node: ast.Call) -> TypedQuery:
         case Constant(str(text)) if text.strip().lower().lstrip("+-") in _NOT_FINITE:
             why = "of a number that JSON does not have"
             return refuse_call(lowering, node, why, "begin with the first item, or with None")
-    if is_text(value.type) and (
-        step := as_library_step(lowering, node, "builtins.float", node.args)
-    ):
-        return step
+    if is_text(value.type) or value.type == UNKNOWN:
+        step = as_library_step(lowering, node, "builtins.float", node.args)
+        if step is not None:
+            return step
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     return TypedQuery(value.query, FLOAT, value.fails)

@@ -38,7 +38,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
-from holdfast.compiler.expressions.unknowns import as_kind
+from holdfast.compiler.expressions.unknowns import as_kind, texts_of
 from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
@@ -87,7 +87,10 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
     if isinstance(value.type, ModelOf) and function.attr == "model_dump_json":
         return dumped_text(lowering, node, value.type)
     if _family(value.type) == "str" and function.attr == "join" and len(node.args) == 1:
-        arguments: tuple[TypedQuery, ...] = (lowering.iterable(node.args[0]),)
+        items = lowering.iterable(node.args[0])
+        arguments: tuple[TypedQuery, ...] = (
+            texts_of(items) if items.type == ListOf(UNKNOWN) else items,
+        )
     else:
         arguments = tuple(lowering.lower(argument) for argument in node.args)
     if is_refused(value.type, *(part.type for part in arguments)):

@@ -39,6 +39,7 @@ from holdfast.compiler.types.types import (
     TypedDictOf,
     Union,
     describe,
+    is_json,
     is_refused,
     join_all,
     members_of,
@@ -185,7 +186,7 @@ def dumped(lowering: Lowering, node: ast.Call, value: TypedQuery, type_: ModelOf
             func=ast.Attribute(value=owner),
             args=[],
             keywords=[ast.keyword(arg="exclude_none", value=ast.Constant(value=True))],
-        ) if _is_json(as_data(type_)):
+        ) if is_json(as_data(type_)):
             step = as_model_step(lowering, node, "model_dump_present", type_.model, owner)
             return step or _not_dumped(lowering, node, type_)
         case _:
@@ -288,20 +289,8 @@ def _value_of(parts: list[Type]) -> Type:
     like an `Any`, so that an author can compute with them.
     """
     joined = join_all(parts)
-    is_any = isinstance(joined, Union) and _is_json(joined)
+    is_any = isinstance(joined, Union) and is_json(joined)
     return UNKNOWN if is_any else joined
-
-
-def _is_json(type_: Type) -> bool:
-    match type_:
-        case ListOf(inner, is_tuple=False) | DictOf(inner):
-            return _is_json(inner)
-        case Union(members):
-            return all(map(_is_json, members))
-        case TextOf():
-            return True
-        case _:
-            return type_ in (STR, INT, BOOL, NONE, NEVER, UNKNOWN)
 
 
 def _as_json(type_: Type) -> Type:

@@ -35,7 +35,13 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.remainders import float_floor, float_modulo
 from holdfast.compiler.expressions.set_values import combined_sets
-from holdfast.compiler.expressions.unknowns import number_of, truth_of_any
+from holdfast.compiler.expressions.unknowns import (
+    added,
+    as_numeric,
+    number_of,
+    number_or_any,
+    truth_of_any,
+)
 from holdfast.compiler.types.iso import iso_of
 from holdfast.compiler.types.types import (
     BOOL,
@@ -126,7 +132,11 @@ def arithmetic(
         # operands all the same, because one of them may fail.
         return TypedQuery(ArrayOf((left.query, right.query)), NEVER, fails_of(left, right))
     if UNKNOWN in (left.type, right.type):
-        return _unknown_operand(unit, node, symbol)
+        with_any = _with_unknown(symbol, as_number(left), as_number(right))
+        if with_any is None:
+            return _unknown_operand(unit, node, symbol)
+        query, type_, fails = with_any
+        return TypedQuery(query, type_, fails | fails_of(left, right))
     left, right = in_seconds(left), in_seconds(right)
     if symbol in _NUMERIC:
         left, right = as_number(left), as_number(right)
@@ -185,6 +195,28 @@ def _without_form(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Typ
     else:
         help_ = operand_help(unit, node, symbol, left, right) or help_
     return unit.refused(node, "HF040", message, help_)
+
+
+def _with_unknown(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | None:
+    """Lower an operator with a value of unknown type, which is a number in the run, or for `+` a
+    text or a list.
+    """
+    known = right.type if left.type == UNKNOWN else left.type
+    fails = frozenset({"TypeError", "ZeroDivisionError"})
+    if symbol == "+" and not is_numeric(known):
+        total = added(left, right)
+        return None if total is None else (*total, fails)
+    if symbol not in _NUMERIC or not (known == UNKNOWN or is_numeric(known)):
+        return None
+    left, right = as_numeric(left), as_numeric(right)
+    if symbol in ("//", "%"):
+        build = float_floor if symbol == "//" else float_modulo
+        found: _Combined | None = _divide(left.query, right.query, FLOAT, build)
+        type_: Type = FLOAT if FLOAT in (left.type, right.type) else UNKNOWN
+    else:
+        found = _combine(symbol, left, right)
+        type_ = UNKNOWN if found is None else number_or_any(found[1])
+    return None if found is None else (found[0], type_, fails)
 
 
 def _unknown_operand(unit: Unit, node: ast.AST, symbol: str) -> TypedQuery:
@@ -345,6 +377,9 @@ def _divide(
 def negate(unit: Unit, node: ast.UnaryOp, operand: TypedQuery) -> TypedQuery:
     if is_refused(operand.type):
         return REFUSED_EXPRESSION
+    if operand.type == UNKNOWN:
+        number = as_numeric(operand)
+        return TypedQuery(Negative(number.query), UNKNOWN, number.fails)
     operand = as_number(operand)
     if not is_numeric(operand.type):
         return _refused_sign(unit, node, "-", operand.type)

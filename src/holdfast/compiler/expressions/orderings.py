@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,7 @@ from holdfast.compiler.expressions.durations import in_seconds
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
+    Block,
     Conditional,
     Constant,
     Flat,
@@ -19,17 +21,21 @@ from holdfast.compiler.expressions.query import (
     FunctionLiteral,
     QueryTree,
     Variable,
+    failure,
     guard,
     hold,
 )
 from holdfast.compiler.expressions.sets import in_order, without_order
+from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
     DATE,
     DURATION,
     NEVER,
+    UNKNOWN,
     UUID,
+    DictOf,
     EnumOf,
     ListOf,
     TupleOf,
@@ -58,9 +64,44 @@ class _Order:
     some: Variable
     other: Variable
     keys: Callable[[Variable], tuple[QueryTree, ...]]
+    fails: frozenset[str] = frozenset()
+    unknown: tuple[QueryTree, ...] = ()
+
+    def over(self, items: QueryTree, build: Callable[[QueryTree], QueryTree]) -> QueryTree:
+        """Return `build(items)`, after all keys were computed if one of them may fail.
+
+        Python computes the key of each item first, also of a single one. JSONata computes keys only
+        where it compares two items.
+        """
+        if not self.fails:
+            return build(items)
+
+        def checked(held: QueryTree) -> QueryTree:
+            keys = FunctionLiteral((self.some.name,), ArrayOf(self.keys(self.some)))
+            found: QueryTree = FunctionCall("map", (held, keys))
+            for key in self.unknown:
+                found = ArrayOf((found, _of_one_kind(held, self.some, key)))
+            return Block("_keys", found, build(held))
+
+        return hold(items, checked, "_items")
 
     def is_after(self, left: Variable, right: Variable) -> QueryTree:
         return _is_after(self.keys(left), self.keys(right))
+
+
+def _of_one_kind(items: QueryTree, some: Variable, key: QueryTree) -> QueryTree:
+    """Fail unless the keys of unknown type have an order: all are numbers, or all are texts."""
+    kind = FunctionLiteral((some.name,), kind_of_key(key))
+    kinds = FunctionCall("distinct", (Flat(FunctionCall("map", (items, kind))),))
+
+    def tested(held: QueryTree) -> QueryTree:
+        is_single = Binary("<=", FunctionCall("count", (items,)), Constant(1))
+        is_known = FunctionCall("not", (Binary("in", Constant(NO_KEY), held),))
+        is_one = Binary("and", is_known, Binary("=", FunctionCall("count", (held,)), Constant(1)))
+        wrong = failure("TypeError: the keys have no order")
+        return Conditional(Binary("or", is_single, is_one), Constant(True), wrong)
+
+    return hold(kinds, tested, "_kinds")
 
 
 def _is_after(left: tuple[QueryTree, ...], right: tuple[QueryTree, ...]) -> QueryTree:
@@ -81,6 +122,8 @@ def _comparable(value: TypedQuery) -> QueryTree | None:
         return value.query
     if type_ in (DURATION, DATE, UUID):
         return value.query
+    if type_ == UNKNOWN:
+        return key_of_any(value.query)
     return Conditional(value.query, Constant(1), Constant(0)) if type_ == BOOL else None
 
 
@@ -90,7 +133,7 @@ def _order(
     """Return the order of `sorted`, `min` or `max`; None when it was refused."""
     unit = expressions.unit
     function = ast.Lambda(_parameter("item"), ast.Name("item")) if key is None else key
-    function = _spelled_out(expressions, function)
+    function = _spelled_out(expressions, node, function)
     if not isinstance(function, ast.Lambda) or len(function.args.args) != 1:
         message = "the key of an order is a lambda with one parameter"
         unit.refuse(node if key is None else key, "HF002", message, "key=lambda line: line.sku")
@@ -113,15 +156,15 @@ def _order(
     if is_refused(*(part.type for part in keys)):
         return None
     where = node if key is None else key
-    if fails_of(*keys):
-        message = "an order by something that may fail has no exact JSONata form"
-        unit.refuse(where, "HF002", message, "compute it first: rows = [(f(x), x) for x in xs]")
-        return None
     if any(_comparable(part) is None for part in keys):
         types = ", ".join(describe(part.type) for part in keys)
         unit.refuse(where, "HF049", f"values of {types} have no order that JSON keeps", _HELP)
         return None
-    return _Order(some, other, lambda item: tuple(map(_as_comparable, lowered(item))))
+    unknown = tuple(part.query for part in keys if part.type == UNKNOWN)
+    fails = fails_of(*keys) | ({"TypeError"} if unknown else set())
+    return _Order(
+        some, other, lambda item: tuple(map(_as_comparable, lowered(item))), fails, unknown
+    )
 
 
 def _as_comparable(value: TypedQuery) -> QueryTree:
@@ -134,12 +177,27 @@ def _parameter(name: str) -> ast.arguments:
     return ast.arguments([], [ast.arg(name)], None, [], [], None, [])
 
 
-def _spelled_out(expressions: Expressions, key: ast.expr) -> ast.expr:
+def _spelled_out(expressions: Expressions, node: ast.Call, key: ast.expr) -> ast.expr:
     """Return the key as a lambda: `len` gives `lambda item: len(item)`, `str.lower` gives `lambda
-    item: item.lower()`.
+    item: item.lower()`, `itemgetter(1)` gives `lambda item: item[1]`. `prices.get` over the keys of
+    `prices` gives `lambda item: prices[item]`.
     """
     item = ast.copy_location(ast.Name("item", ast.Load()), key)
     match key:
+        case ast.Attribute(value=owner, attr="get" | "__getitem__") if _goes_through(
+            expressions, node, owner
+        ):
+            body: ast.expr = ast.Subscript(owner, item, ast.Load())
+        case ast.Call(func=maker, args=[ast.Constant() as given], keywords=[]) if (
+            expressions.is_outside(maker)
+        ):
+            made_by = expressions.unit.outside(maker)
+            if made_by is operator.itemgetter:
+                body = ast.Subscript(item, given, ast.Load())
+            elif made_by is operator.attrgetter and str(given.value).isidentifier():
+                body = ast.Attribute(item, str(given.value), ast.Load())
+            else:
+                return key
         case ast.Name(id=name) if expressions.is_builtin(name):
             body = ast.Call(key, [item], [])
         case ast.Attribute(value=ast.Name(id="str"), attr=method) if expressions.is_builtin("str"):
@@ -152,6 +210,15 @@ def _spelled_out(expressions: Expressions, key: ast.expr) -> ast.expr:
             return key
     made = ast.copy_location(ast.Lambda(_parameter("item"), ast.copy_location(body, key)), key)
     return expressions.unit.made.setdefault(key, made)
+
+
+def _goes_through(expressions: Expressions, node: ast.Call, owner: ast.expr) -> bool:
+    """Return True when the items of `sorted`, `min` or `max` are the keys of the dict `owner`."""
+    text = expressions.unit.text
+    names = {text(owner), f"{text(owner)}.keys()"}
+    with expressions.unit.trial():
+        is_dict = isinstance(expressions.lower(owner).type, DictOf)
+    return is_dict and len(node.args) == 1 and text(node.args[0]) in names
 
 
 def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
@@ -178,14 +245,15 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if order is None:
         return REFUSED_EXPRESSION
     query: QueryTree
-    if key is None and element not in (BOOL, DURATION):
+    if key is None and element not in (BOOL, DURATION, UNKNOWN):
         query = FunctionCall("sort", (items.query,))
         query = FunctionCall("reverse", (query,)) if is_reverse else query
     else:
         pair = (order.other, order.some) if is_reverse else (order.some, order.other)
         names = (order.some.name, order.other.name)
-        query = FunctionCall("sort", (items.query, FunctionLiteral(names, order.is_after(*pair))))
-    return TypedQuery(Flat(query), ListOf(element), items.fails)
+        compare = FunctionLiteral(names, order.is_after(*pair))
+        query = order.over(items.query, lambda held: FunctionCall("sort", (held, compare)))
+    return TypedQuery(Flat(query), ListOf(element), items.fails | order.fails)
 
 
 def _are_entries(node: ast.expr) -> bool:
@@ -259,12 +327,12 @@ def lower_extreme(function: str) -> Callable[[Expressions, ast.Call], TypedQuery
         if found is None:
             return REFUSED_EXPRESSION
         if len(node.args) > 1 or (isinstance(items.query, ArrayOf) and items.query.items):
-            return TypedQuery(found, element, items.fails)
-        fails = fails_of(items, default)
+            return found._replace(fails=items.fails | found.fails)
+        fails = fails_of(items, default, found)
         if default.type != NEVER:
-            query = hold(found, lambda held: _or_else(held, default.query))
+            query = hold(found.query, lambda held: _or_else(held, default.query))
             return TypedQuery(query, join(element, default.type), fails)
-        query = guard(found, f"ValueError: {function} of an empty list")
+        query = guard(found.query, f"ValueError: {function} of an empty list")
         return TypedQuery(query, element, fails | {"ValueError"})
 
     return rule
@@ -309,18 +377,19 @@ def _items(expressions: Expressions, node: ast.Call) -> TypedQuery:
 
 def _extreme(
     expressions: Expressions, node: ast.Call, function: str, items: TypedQuery
-) -> QueryTree | None:
+) -> TypedQuery | None:
     """Return the first of the smallest or greatest items, which is undefined for an empty list.
     None when refused.
     """
     element, key = element_of(items.type), _keyword(node, "key")
     assert element is not None
     if key is None and is_numeric(element):
-        return FunctionCall(function, (items.query,))
+        return TypedQuery(FunctionCall(function, (items.query,)), element)
     order = _order(expressions, node, key, element)
     if order is None:
         return None
     best, item = order.some, order.other
     is_better = order.is_after(item, best) if function == "max" else order.is_after(best, item)
     step = FunctionLiteral((best.name, item.name), Conditional(is_better, item, best))
-    return FunctionCall("reduce", (items.query, step))
+    query = order.over(items.query, lambda held: FunctionCall("reduce", (held, step)))
+    return TypedQuery(query, element, order.fails)

@@ -21,7 +21,17 @@ from holdfast.compiler.expressions.query import (
     hold,
 )
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
-from holdfast.compiler.types.types import BOOL, INT, STR, ListOf, Type, element_of, is_text
+from holdfast.compiler.expressions.unknowns import as_numeric
+from holdfast.compiler.types.types import (
+    BOOL,
+    INT,
+    STR,
+    UNKNOWN,
+    ListOf,
+    Type,
+    element_of,
+    is_text,
+)
 
 #: The characters for which Python's `str.isspace()` is true. The class of white space in
 #: JavaScript, which JSONata uses, has others.
@@ -325,6 +335,30 @@ RULES: Final[Mapping[str, MethodRule]] = MappingProxyType(
         "zfill": _zfill,
     }
 )
+
+
+def int_of_any(value: TypedQuery) -> TypedQuery:
+    """Return `int(value)` of a value of unknown type: a number, a bool or a text of digits."""
+
+    def build(held: QueryTree) -> QueryTree:
+        kind = FunctionCall("type", (held,))
+        number = towards_zero(as_numeric(TypedQuery(held, UNKNOWN)).query)
+        return Conditional(Binary("=", kind, Constant("string")), as_int(held), number)
+
+    query = hold(value.query, build, "_value")
+    return TypedQuery(query, INT, value.fails | {"ValueError", "TypeError"})
+
+
+def towards_zero(number: QueryTree) -> QueryTree:
+    return hold(
+        number,
+        lambda held: Conditional(
+            Binary("<", held, Constant(0)),
+            FunctionCall("ceil", (held,)),
+            FunctionCall("floor", (held,)),
+        ),
+        "_number",
+    )
 
 
 def as_int(text: QueryTree) -> QueryTree:

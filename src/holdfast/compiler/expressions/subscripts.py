@@ -153,6 +153,8 @@ def _slice(
 ) -> TypedQuery:
     if part.step is not None:
         return _by_step(lowering, node, base, part)
+    if base.type == UNKNOWN:
+        return _slice_of_any(lowering, node, base, part)
     if not (is_text(base.type) or isinstance(base.type, ListOf)):
         return _refused_slice(lowering, node, base.type)
     size = FunctionCall("length" if is_text(base.type) else "count", (base.query,))
@@ -165,6 +167,26 @@ def _slice(
         return TypedQuery(_text_slice(base.query, low, high), base.type, fails)
     query = _list_slice(base.query, element_of(base.type) or NEVER, low, high)
     return TypedQuery(query, base.type, fails)
+
+
+def _slice_of_any(
+    lowering: Lowering, node: ast.Subscript, base: TypedQuery, part: ast.Slice
+) -> TypedQuery:
+    """Lower a slice of a value that is a text or a list in the run."""
+
+    def variants(held: QueryTree) -> tuple[TypedQuery, TypedQuery]:
+        some = as_kind(TypedQuery(held, UNKNOWN), "array", "TypeError")
+        text = _slice(lowering, node, TypedQuery(held, STR), part)
+        return text, _slice(lowering, node, some, part)
+
+    def build(held: QueryTree) -> QueryTree:
+        text, items = variants(held)
+        is_string = Binary("=", FunctionCall("type", (held,)), Constant("string"))
+        return Conditional(is_string, text.query, items.query)
+
+    return TypedQuery(
+        hold(base.query, build, "_sliced"), UNKNOWN, fails_of(base, *variants(base.query))
+    )
 
 
 def _refused_slice(lowering: Lowering, node: ast.Subscript, type_: Type) -> TypedQuery:

@@ -5,7 +5,7 @@ time, and computes as Python would.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -16,7 +16,9 @@ from holdfast.compiler.expressions.query import (
     Constant,
     Flat,
     FunctionCall,
+    FunctionLiteral,
     QueryTree,
+    Variable,
     failure,
     hold,
 )
@@ -31,9 +33,12 @@ from holdfast.compiler.types.types import (
     Type,
     is_numeric,
     is_text,
+    join,
 )
 
 _HELD: Final = "_any"
+_WRONG: Final = failure("TypeError: the values have no order")
+_NOT_ADDED: Final = failure("TypeError: only numbers, texts or lists are added")
 
 
 def number_of(flag: QueryTree) -> QueryTree:
@@ -75,6 +80,137 @@ _TYPES: Final[Mapping[str, Type]] = MappingProxyType(
 )
 
 
+#: The type of a number of which only the run knows whether it is an int.
+NUMBER: Final = join(INT, FLOAT)
+
+
+def as_numeric(value: TypedQuery) -> TypedQuery:
+    """Return a value of unknown type as a number, or Python's TypeError; any other value
+    unchanged.
+    """
+    if value.type != UNKNOWN:
+        return value
+    query = hold(value.query, lambda held: _number(held, is_strict=True), _HELD)
+    return TypedQuery(query, NUMBER, value.fails | {"TypeError"})
+
+
+def number_or_any(type_: Type) -> Type:
+    """Return the type of the result of a computation with a value of unknown type."""
+    return FLOAT if type_ == FLOAT else UNKNOWN
+
+
+def numbers_of(items: TypedQuery) -> TypedQuery:
+    """Return a list of values of unknown type as a list of numbers."""
+    one = FunctionLiteral(("_item",), _number(Variable("_item"), is_strict=True))
+    query = Flat(FunctionCall("map", (items.query, one)))
+    return TypedQuery(query, ListOf(NUMBER), items.fails | {"TypeError"})
+
+
+def texts_of(items: TypedQuery) -> TypedQuery:
+    """Return a list of values of unknown type as a list of texts."""
+    one = FunctionLiteral(("_item",), _text(Variable("_item")))
+    query = Flat(FunctionCall("map", (items.query, one)))
+    return TypedQuery(query, ListOf(STR), items.fails | {"TypeError"})
+
+
+def added(left: TypedQuery, right: TypedQuery) -> tuple[QueryTree, Type] | None:
+    """Lower `left + right` of a value of unknown type and one that is no number: two numbers, two
+    texts or two lists.
+    """
+    known = right.type if left.type == UNKNOWN else left.type
+    if is_text(known):
+        left, right = (_strict(one, _text, STR) for one in (left, right))
+        return Binary("&", left.query, right.query), STR
+    if isinstance(known, ListOf) and not known.is_tuple:
+        left, right = (
+            as_kind(one, "array", "TypeError") if one.type == UNKNOWN else one
+            for one in (left, right)
+        )
+        return FunctionCall("append", (left.query, right.query)), join(left.type, right.type)
+    if known != UNKNOWN:
+        return None
+
+    def build(one: QueryTree, other: QueryTree) -> QueryTree:
+        lists = Conditional(
+            _are(one, other, "array"), FunctionCall("append", (one, other)), _NOT_ADDED
+        )
+        texts = Conditional(_are(one, other, "string"), Binary("&", one, other), lists)
+        total = Binary("+", _number(one, is_strict=True), _number(other, is_strict=True))
+        return Conditional(_are_numbers(one, other), total, texts)
+
+    return _of_two(left, right, build), UNKNOWN
+
+
+def ordered(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQuery:
+    """Lower an order of two values of unknown type: two numbers or two texts."""
+
+    def build(one: QueryTree, other: QueryTree) -> QueryTree:
+        texts = Conditional(_are(one, other, "string"), Binary(symbol, one, other), _WRONG)
+        numbers = Binary(symbol, _number(one, is_strict=True), _number(other, is_strict=True))
+        return Conditional(_are_numbers(one, other), numbers, texts)
+
+    fails = left.fails | right.fails | {"TypeError"}
+    return TypedQuery(_of_two(left, right, build), BOOL, fails)
+
+
+def kind_of_key(value: QueryTree) -> QueryTree:
+    """Return a text that two values share if they have an order: two numbers, or two texts."""
+
+    def build(held: QueryTree) -> QueryTree:
+        text = Conditional(_is(held, "string"), Constant("text"), Constant(NO_KEY))
+        return Conditional(_is_number(held), Constant("number"), text)
+
+    return hold(value, build, _HELD)
+
+
+#: The kind of a value that has no order.
+NO_KEY: Final = "other"
+
+
+def key_of_any(value: QueryTree) -> QueryTree:
+    """Return a value of unknown type in the form that JSONata orders: a bool is a number."""
+    return hold(value, lambda held: _number(held, is_strict=False), _HELD)
+
+
+def _of_two(
+    left: TypedQuery, right: TypedQuery, build: Callable[[QueryTree, QueryTree], QueryTree]
+) -> QueryTree:
+    return hold(
+        left.query,
+        lambda one: hold(right.query, lambda other: build(one, other), "_right"),
+        "_left",
+    )
+
+
+def _strict(value: TypedQuery, build: Callable[[QueryTree], QueryTree], type_: Type) -> TypedQuery:
+    if value.type != UNKNOWN:
+        return value
+    return TypedQuery(hold(value.query, build, _HELD), type_, value.fails | {"TypeError"})
+
+
+def _is_number(held: QueryTree) -> QueryTree:
+    return Binary("or", _is(held, "number"), _is(held, "boolean"))
+
+
+def _are(one: QueryTree, other: QueryTree, kind: str) -> QueryTree:
+    return Binary("and", _is(one, kind), _is(other, kind))
+
+
+def _are_numbers(one: QueryTree, other: QueryTree) -> QueryTree:
+    return Binary("and", _is_number(one), _is_number(other))
+
+
+def in_any(item: TypedQuery, of: TypedQuery) -> TypedQuery:
+    """Lower `text in value`: a part of a text, a key of a dict, or an item of a list."""
+
+    def build(wanted: QueryTree, held: QueryTree) -> QueryTree:
+        key = FunctionCall("exists", (FunctionCall("lookup", (held, wanted)),))
+        part = FunctionCall("contains", (held, wanted))
+        return _by_kind(held, Binary("in", wanted, held), key, part)
+
+    return TypedQuery(_of_two(item, of, build), BOOL, item.fails | of.fails | {"TypeError"})
+
+
 def size_of_any(value: TypedQuery) -> TypedQuery:
     """Return `len(value)`."""
 
@@ -101,9 +237,6 @@ def _by_kind(held: QueryTree, array: QueryTree, dict_: QueryTree, text: QueryTre
     wrong = failure("TypeError: the value is no list, dict or text")
     others = Conditional(_is(held, "object"), dict_, Conditional(_is(held, "string"), text, wrong))
     return Conditional(_is(held, "array"), array, others)
-
-
-_WRONG: Final = failure("TypeError: the values have no order")
 
 
 def _text(held: QueryTree) -> QueryTree:

@@ -369,6 +369,23 @@ def element_of(type_: Type) -> Type | None:
             return None
 
 
+def is_json(type_: Type) -> bool:
+    """Return True when the JSON of a value is the value itself, and tells its type. The JSON of a
+    float does not: 2.0 is written as 2.
+    """
+    match type_:
+        case ListOf(inner, is_tuple=False):
+            return is_json(inner)
+        case DictOf(inner) if type(type_) is DictOf:
+            return is_json(inner)
+        case Union(members):
+            return all(map(is_json, members))
+        case TextOf():
+            return True
+        case _:
+            return type_ in (STR, INT, BOOL, NONE, NEVER, UNKNOWN)
+
+
 def bounded(type_: Type, depth: int = 0) -> Type:
     """Return the type with parts that nest too deeply replaced by UNKNOWN. Without this, the types
     in a loop with `x = [x]` would grow for ever.
@@ -398,6 +415,8 @@ def describe(type_: Type) -> str:
     match type_:
         case TextOf():
             return "str"
+        case Simple() if type_ is UNKNOWN:
+            return "Any"
         case Simple(name) | TextForm(name) | Opaque(name):
             return name
         case EnumOf(cls) | ModelOf(cls):

@@ -59,7 +59,7 @@ from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, Formats, require_format
-from holdfast.runtime.storage.log import Log
+from holdfast.runtime.storage.log import Log, has_ended
 
 _HOUR_MS = WATCH_LOOK_SECONDS_MIN * 1_000
 
@@ -171,22 +171,20 @@ def _age_ms(row: Item, now_ms: int) -> int:
 
 def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     tenant, run = str(row["t"]), str(row["run"])
-    partition = keys.execution(tenant, run)
-    newest = yield Query(tables.EXECUTIONS, partition, reverse=True, limit=1)
-    if newest and newest[0].get(resources.LIST_STATUS) != "RUNNING":
+    if (yield from has_ended(tenant, run)):
         return
     log = Log(tenant, run, owner, "", formats)
-    if newest:
-        yield from log.load()
-        if log.state is None or log.state.is_ended or log.state.is_opened:
-            return
+    yield from log.load()
+    if log.is_gone or (log.state is not None and (log.state.is_ended or log.state.is_opened)):
+        return
     body = yield from pending_starts.message_of(row)
     if (yield from quarantine.held_in(log)) is None:
         # Mark the new message as another delivery of the first one. Otherwise workers would count
         # it as another failure of the message.
         replaced = {"of": [run], "released": 1}
-        again = messages.recover(tenant, run) if newest else {**body, **replaced}
-        is_work = bool(newest) or "parent" in body
+        has_begun = log.state is not None
+        again = messages.recover(tenant, run) if has_begun else {**body, **replaced}
+        is_work = has_begun or "parent" in body
         yield Send((Message(again),), "work" if is_work else "starts")
     age_ms = _age_ms(row, now_ms)
     next_ms = watchdog.next_age_ms(age_ms, FIRST_MS, 1, _HOUR_MS)

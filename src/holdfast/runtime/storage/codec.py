@@ -44,7 +44,9 @@ from holdfast.limits import (
 )
 from holdfast.runtime.effects import Item
 from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.event_columns import Row, columns_text, rows_of, with_previous
 from holdfast.runtime.storage.formats import (
+    COLUMNS_FORMAT,
     FORMAT_FIELD,
     FORMATS,
     LIST_PREFIX_FORMAT,
@@ -126,7 +128,7 @@ class Packer:
             ((key, item),) = value.items()
             if key and not key.strip("@"):
                 return f'{{"{key}@":{self.pack(item)}}}'
-        return self.pack_fields(value)
+        return self.pack_object(value)
 
     def _long_list(self, value: list[Json], older: Mapping[int, tuple[Json, str]]) -> Iterator[str]:
         """Yield the packed items of a long list in a snapshot. The text of an object is written
@@ -151,12 +153,23 @@ class Packer:
             self._book.items[id(value)] = (value, text)
         return self._interned(value, text)
 
-    def pack_fields(self, fields: Mapping[str, Any]) -> str:
+    def pack_object(self, fields: Mapping[str, Any]) -> str:
         """Return the text of an object whose values are packed. The object itself gets no
         number.
         """
         pack, key_text = self.pack, encode_basestring
         return "{" + ",".join([f"{key_text(key)}:{pack(fields[key])}" for key in fields]) + "}"
+
+    def pack_fields(self, fields: Mapping[str, Any]) -> str:
+        """Return the text of the details of an event, or of its `holdfast` fields."""
+        texts = [f"{encode_basestring(key)}:{self.pack_field(key, fields[key])}" for key in fields]
+        return "{" + ",".join(texts) + "}"
+
+    def pack_field(self, name: str, value: Any) -> str:
+        """Return the text of a field of an event. Assigned variables are packed one by one: each
+        may be repeated in later events, but rarely all of them together.
+        """
+        return self.pack_object(value) if name == "assignedVariables" else self.pack(value)
 
     def _interned(self, value: Json, text: str) -> str:
         if len(text) <= VALUE_INTERN_BYTES_MIN:
@@ -235,7 +248,7 @@ def encode_record(header: Header, events: Sequence[Event], status: str, book: Va
     book together with the state.
     """
     packer = Packer(book, header)
-    last = "[" + ",".join([_event_text(event, header.at_ms, packer) for event in events]) + "]"
+    last = _events_text(events, header, packer)
     text = "\n".join([*packer.lines, last])
     blobs = _blobs(header, packer.blobs)
     fields: dict[str, str | int | bytes] = {
@@ -277,24 +290,15 @@ def with_snapshot(encoded: Encoded, header: Header, state: Execution) -> Encoded
     return Encoded(item, blobs, book, size, header.format, anew)
 
 
+def _events_text(events: Sequence[Event], header: Header, packer: Packer) -> str:
+    if header.format >= COLUMNS_FORMAT:
+        return columns_text(events, header.at_ms, packer.pack_field)
+    return "[" + ",".join([_event_text(event, header.at_ms, packer) for event in events]) + "]"
+
+
 def _event_text(event: Event, at_ms: int, packer: Packer) -> str:
-    own = packer.pack_fields(event.holdfast)
-    details = _details_text(event.details, packer)
+    details, own = packer.pack_fields(event.details), packer.pack_fields(event.holdfast)
     return f'["{event.type}",{event.previous},{event.at_ms - at_ms},{details},{own}]'
-
-
-def _details_text(details: Mapping[str, Any], packer: Packer) -> str:
-    """Return the details of an event as text. Assigned variables are packed one by one: each may be
-    repeated in later events, but rarely all of them together.
-    """
-    if "assignedVariables" not in details:
-        return packer.pack_fields(details)
-    parts = [
-        f"{encode_basestring(key)}:"
-        + (packer.pack_fields(value) if key == "assignedVariables" else packer.pack(value))
-        for key, value in details.items()
-    ]
-    return "{" + ",".join(parts) + "}"
 
 
 def _with_payload(
@@ -462,12 +466,12 @@ class Reader:
         with reading(_what(item)):
             payload = self._payload(item)
             try:
-                texts = self._parse(self._read_lines(payload, int(item["sk"]), 0))
+                rows = self._rows(self._read_lines(payload, int(item["sk"]), 0))
             except _OlderValueError:
                 return head(item)
-            numbered = sum(text[0] not in OWN_EVENTS for text in texts)
+            numbered = sum(row[0] not in OWN_EVENTS for row in rows)
             first_id = self.state.last_event - numbered + 1
-            return _as_record(item, _events(texts, int(item["at"]), first_id))
+            return _as_record(item, self._events(rows, int(item["at"]), first_id))
 
     def record(self, item: Item) -> Record:
         """Return the record, and apply its events to `state`."""
@@ -482,13 +486,24 @@ class Reader:
         self._next_sequence += 1
         last = self._read_lines(self._payload(item), sequence, 0)
         first_id = 1 if self.state is None else self.state.last_event + 1
-        events = _events(self._parse(last), at_ms, first_id)
+        events = self._events(self._rows(last), at_ms, first_id)
         self.state = fold(events, self.state)
         if "so" in item:
             # Add the values of the snapshot to the book, because later records refer to them and
             # not to older values.
             self._values_of(item)
         return _as_record(item, events)
+
+    def _rows(self, text: str) -> list[Row]:
+        """Return the parts of each event in the last line of a payload."""
+        found = self._parse(text)
+        if type(found) is not list:
+            raise TypeError("a record's events")
+        return rows_of(found) if self._format >= COLUMNS_FORMAT else found
+
+    def _events(self, rows: list[Row], at_ms: int, next_id: int) -> tuple[Event, ...]:
+        is_relative = self._format >= COLUMNS_FORMAT
+        return _events(with_previous(rows, next_id) if is_relative else rows, at_ms, next_id)
 
     def _payload(self, item: Item) -> str:
         payload = item["ev"] if "ev" in item else self._blob(str(item["eb"]))
@@ -536,11 +551,9 @@ class Reader:
         return {key[:-1]: value}
 
 
-def _events(texts: list[list[Any]], at_ms: int, next_id: int) -> tuple[Event, ...]:
-    if type(texts) is not list:
-        raise TypeError("a record's events")
+def _events(rows: Iterable[Row], at_ms: int, next_id: int) -> tuple[Event, ...]:
     events = []
-    for event_type, previous, delta, details, own in texts:
+    for event_type, previous, delta, details, own in rows:
         # Check these fields although the fold ignores them, because the history would otherwise
         # show damaged values.
         if (

@@ -119,11 +119,9 @@ def _read() -> Generator[Effect, Any, Item | None]:
 
 
 def _asked(item: Item | None, formats: Formats) -> int:
-    """Return the requested format. Without a request it is the oldest one, which every running
-    release can read.
-    """
+    """Return the requested format. Without a request it is the one that every release can read."""
     if item is None:
-        return formats.oldest
+        return formats.asked
     require_format(item, "~ctl")
     with reading("~ctl"):
         return int(item["format"])
@@ -169,7 +167,7 @@ def _put(
     """Store the item with changes. Return False if another host has stored its value first."""
     version = 0 if seen is None else int(seen["rv"])
     item: Item = {
-        **(seen or {"format": formats.oldest}),
+        **(seen or {"format": formats.asked}),
         **changes,
         "pk": keys.STACK_CONTROL,
         "sk": keys.ONLY,

@@ -11,6 +11,8 @@ The records of the log have a format of their own, together with their snapshots
 |   | saves something has format 2, whatever format the stack requests |
 |   | the events of a pause, of a limit, of a published value and of a command of a workflow: a |
 |   | record that contains one has format 2, whatever format the stack requests |
+| 3 | the events of a record by columns (`event_columns.py`), a dictionary for them, and |
+|   | hexadecimal text as bytes |
 
 The control messages of a pause and the events for one execution have format 2 (`runtime/inbox.py`).
 All other items and messages have not changed since format 1, and have that number.
@@ -18,9 +20,11 @@ All other items and messages have not changed since format 1, and have that numb
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
+from io import BytesIO
 from typing import Any, Final
 
 from holdfast.errors import HoldfastBug, NewerFormatError, OlderFormatError
@@ -53,10 +57,10 @@ class Formats:
             raise OlderFormatError(what, number, self.oldest)
 
 
-#: The formats of the log that this code can read. By default it writes the format of the previous
-#: release. Otherwise workers of the previous release could not continue these executions during a
-#: deployment or after a return to that release.
-FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
+#: The formats of the log that this code can read. By default it writes the newest format that the
+#: first release reads. A later release must not change that default. Otherwise workers of the first
+#: release could not continue these executions during a deployment or after a return to it.
+FORMATS: Final = Formats(oldest=1, newest=3, asked=3)
 #: The attribute of an item, and the field of a message, that names its format.
 FORMAT_FIELD: Final = "f"
 #: The format of every item that is not a record of a log.
@@ -81,6 +85,10 @@ def require_format(item: Mapping[str, Any], what: str, formats: Formats = ITEMS)
 #: The oldest format in which a list may be written as a continuation, that is, as a reference to a
 #: stored list and the items after it.
 LIST_PREFIX_FORMAT: Final = 2
+#: The oldest format in which a record has its events by columns.
+COLUMNS_FORMAT: Final = 3
+#: The oldest format in which compressed data has hexadecimal text as bytes.
+_HEX_FORMAT: Final = 3
 #: Events that code of format 1 cannot apply, and the oldest format in which each may be written. A
 #: record with such an event has that format. Older code then leaves the message to a worker of this
 #: release; otherwise it would fail on the event.
@@ -137,7 +145,7 @@ _WORDS_1: Final = (
 )
 #: The words that format 2 adds to those of format 1. The most frequent words are at the end,
 #: because zlib needs fewer bits to refer to the end.
-_WORDS_2: Final = (
+_STATE_WORDS: Final = (
     b'"map_run_arn":"","inputs":["failures_max":0,"started_ms":"stopped_ms":"undone":['
     b'"items":null,"branch_input":null,"results":[["needed":null,"tolerated":0,"failed":0,'
     b'"after":[],"closing":null"count":"concurrency":"error_output":"by_parent":true,"children":['
@@ -173,24 +181,100 @@ _WORDS_2: Final = (
     b'["TaskSubmitted",{"resourceType":"holdfast","resource":"workflow:,"output":{"execution":"01'
     b'["RetryDelayed",0,0,{},{"entry":,"due":17,"retrier":0'
     b'"event.waitForTaskToken","region":"holdfast","parameters":{"event":"ask.waitForTaskToken"'
-) + _WORDS_1
+)
+_WORDS_2: Final = _STATE_WORDS + _WORDS_1
 
-_WORDS: Final[Mapping[int, bytes]] = {1: _WORDS_1, 2: _WORDS_2}
+#: The words of format 3 besides those of snapshots: the shapes of events in the order in which they
+#: often follow each other, and the beginnings of columns.
+_WORDS_3: Final = _STATE_WORDS + (
+    b'["LambdaFunctionScheduled",0,["ActivityScheduled",0,["ItemsAsked",0,"entry","frame"],'
+    b'["ChildrenStarted",0,"entry",["ResultsAsked",0,["ChildrenStopped",0,"children",'
+    b'["MapRunUpdated",0,["ExecutionRedriven",0,["ExecutionTimedOut","error","cause",0],'
+    b'["ExecutionAborted","error","cause",0],["Polled",0,"entry","polls",'
+    b'["HeartbeatSeen",0,"beat",["TaskUnknown",0,["Claimed",0,"claim",'
+    b'["Stopping",0,"control","stopping"],["Unwound",0,"frame",["Closing",0,"closing",'
+    b'["UndoStarted",0,"undo","assigned","over"],["DeadlinePassed",0,"assigned","over"],'
+    b'["DeadlineSet",0,"number","entry","due","seconds"],["Cancelled",0,"reason","over"],'
+    b'["EvaluationFailed","error","cause","location","state",0],["LaneFailed",0,"frame"],'
+    b'["MapStateAborted",0,"frame"],["ParallelStateAborted",0,"frame"],'
+    b'["WaitStateAborted",0,"frame"],["TaskStateAborted",0,"frame"],["MapStateFailed",0],'
+    b'["ParallelStateFailed",0],["MapIterationAborted","index","name",0,"frame"],'
+    b'["MapIterationFailed","index","name",0,"frame"],'
+    b'["TaskSubmitted","resourceType","resource","output",0],'
+    b'["TaskTimedOut","resourceType","resource","error",0],'
+    b'["TaskFailed","resourceType","resource","error","cause",0,"traceback","frame"],'
+    b'["TaskFailed","resourceType","resource","error","cause",0],'
+    b'["ExecutionFailed","error","cause",0],["FailStateEntered","name","input",0],'
+    b'["RetryDelayed",0,"entry","due","retrier"],["ParallelStateEntered","name","input",0],'
+    b'["ParallelStateStarted",0,"entry","count","concurrency","needed"],'
+    b'["ParallelStateSucceeded",0],'
+    b'["ParallelStateExited","name","output","assignedVariables",0],'
+    b'["WaitStateEntered","name","input",0],["TimerSet",0,"entry","due","frame"],'
+    b'["WaitStateExited","name","output",0],["Opened",0,"sequence"],'
+    b'["TaskSucceeded","resourceType","resource","output",0,"event","expires"],'
+    b'["TaskScheduled","resourceType","resource","region",'
+    b'"parameters","timeoutInSeconds",0,"entry","attempt","claim"],'
+    b'["TaskScheduled","resourceType","resource","region",'
+    b'"parameters","timeoutInSeconds",0,"entry","attempt","frame"],'
+    b'["MapStateEntered","name","input",0],'
+    b'["MapStateStarted","length",0,"entry","items","concurrency"],'
+    b'["TaskStarted","resourceType","resource",0,"frame"],'
+    b'["TaskSucceeded","resourceType","resource","output",0,"frame"],'
+    b'["TaskStateExited","name","output",0,"frame"],'
+    b'["MapIterationSucceeded","index","name",0,"frame"],'
+    b'["MapIterationStarted","index","name",0,"frame"],'
+    b'["PassStateEntered","name","input",0,"frame"],'
+    b'["PassStateExited","name","output","assignedVariables",0,"frame"],'
+    b'["ChoiceStateEntered","name","input",0,"frame"],'
+    b'["ChoiceStateExited","name","output",0,"frame"],'
+    b'["TaskStateEntered","name","input",0,"frame"],'
+    b'["TaskScheduled","resourceType","resource","region",'
+    b'"parameters",0,"entry","attempt","claim","frame"],'
+    b'["MapStateSucceeded",0],["MapStateExited","name","output","assignedVariables",0],'
+    b'[[["ExecutionStarted","input",0,"run","workflow","definition","name"],'
+    b'["PassStateEntered","name","input",0],'
+    b'["PassStateExited","name","output","assignedVariables",0],'
+    b'["ChoiceStateEntered","name","input",0],["ChoiceStateExited","name","output",0],'
+    b'["TaskStateEntered","name","input",0],'
+    b'["TaskScheduled","resourceType","resource","region",'
+    b'"parameters",0,"entry","attempt","claim"],'
+    b'[[["TaskStarted","resourceType","resource",0],'
+    b'["TaskSucceeded","resourceType","resource","output",0],'
+    b'["TaskStateExited","name","output","assignedVariables",0],'
+    b'["TaskStateEntered","name","input",0],'
+    b'["TaskScheduled","resourceType","resource","region",'
+    b'"parameters",0,"entry","attempt","claim"],'
+    b'[[["TaskStarted","resourceType","resource",0],'
+    b'["TaskSucceeded","resourceType","resource","output",0],'
+    b'["TaskStateExited","name","output",0],["SucceedStateEntered","name","input",0],'
+    b'["SucceedStateExited","name","output",0],["ExecutionSucceeded","output",0]]'
+    b",[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17],[0,1,2,3,4,1,2,3,4,5,6,7],[0,0,0,0,0,0,0,"
+    b'0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],[0,0,0,0,0],["holdfast"],["task:"],["holdfast","holdf'
+    b'ast","holdfast"],["task:,"event.waitForTaskToken"],[{"event":","Holdfast.Timeout","State'
+    b's.Timeout"],[17,["if [null],[null],[{},{"id":"[{"@":[0,0]}],[{"@":[1,0]},{"@":[1,1]}],[{'
+    b'"@":[2,0]}],[1,1,1,1,1,1],["0.0","0.1","0.2"],["1.0","1.1","1.2"],["2.0","2.1","2.2"],[0'
+    b'],[1],[1],[{"@":[0,'
+)
+
+_WORDS: Final[Mapping[int, bytes]] = {1: _WORDS_1, 2: _WORDS_2, 3: _WORDS_3}
 
 
 def compress(text: str, number: int, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
     """Compress the text of a record of this format."""
     compressor = zlib.compressobj(6, strategy=strategy, zdict=_WORDS[number])
-    return compressor.compress(text.encode()) + compressor.flush()
+    if number < _HEX_FORMAT:
+        return compressor.compress(text.encode()) + compressor.flush()
+    rest, digits = _without_hex(text)
+    return compressor.compress(rest.encode()) + compressor.flush() + digits
 
 
 def compress_well(text: str, number: int) -> bytes:
     """Compress the events of a record, which cost a write unit for each KB.
 
     A strategy of zlib changes the choice of matches and not the format, so every release can
-    decompress the data. `Z_FILTERED` takes no short matches. It makes hashes, tokens and other
-    random text 10 % smaller, because a match of three random characters costs more bits than the
-    characters themselves. It makes ordinary text 4 % larger.
+    decompress the data. `Z_FILTERED` takes no short matches. It makes tokens and other random text
+    10 % smaller, because a match of three random characters costs more bits than the characters
+    themselves. It makes ordinary text 4 % larger.
     """
     strategies = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED)
     return min((compress(text, number, strategy) for strategy in strategies), key=len)
@@ -202,6 +286,40 @@ def inflate(data: bytes, number: int) -> str:
     """
     reader = zlib.decompressobj(zdict=_WORDS[number])
     text = reader.decompress(data).decode()
-    if not reader.eof or reader.unused_data:
+    if not reader.eof or (reader.unused_data and number < _HEX_FORMAT):
         raise ValueError("not what was compressed")
-    return text
+    return text if number < _HEX_FORMAT else _with_hex(text, reader.unused_data)
+
+
+#: Hexadecimal text of an even length: digests, tokens, labels. The shortest is that of 16 bytes.
+_HEX: Final = re.compile(r"(?:[0-9a-f]{2}){16,}")
+#: The place of such a text, with the number of its bytes. No JSON text has this control character.
+_HEX_PLACE: Final = re.compile("\x01([0-9]+);")
+
+
+def _without_hex(text: str) -> tuple[str, bytes]:
+    """Return the text without its hexadecimal parts, and their bytes with a checksum. zlib needs
+    about 4.4 bits for a hexadecimal digit, because its code has the characters of the other text,
+    too.
+    """
+    digits = b"".join(map(bytes.fromhex, _HEX.findall(text)))
+    if not digits:
+        return text, b""
+    rest = _HEX.sub(lambda found: f"\x01{len(found[0]) // 2};", text)
+    return rest, digits + _checksum(digits)
+
+
+def _with_hex(text: str, data: bytes) -> str:
+    """Return the text with its hexadecimal parts. Raises ValueError for data of another length, or
+    with another checksum.
+    """
+    size = sum(map(int, _HEX_PLACE.findall(text)))
+    digits = data[:size]
+    if data != (digits + _checksum(digits) if size else b""):
+        raise ValueError("not what was compressed")
+    rest = BytesIO(digits)
+    return _HEX_PLACE.sub(lambda found: rest.read(int(found[1])).hex(), text)
+
+
+def _checksum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(4, "big")

@@ -33,6 +33,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
+from holdfast import resources
 from holdfast.core.advance import Transition
 from holdfast.core.state import Execution, Status
 from holdfast.cost import item_bytes
@@ -493,6 +494,15 @@ def kept(items: list[Item], now_ms: int) -> list[Item]:
     if first is not None:
         return young[first:]
     return [] if _is_being_taken(young, now_ms) else items
+
+
+def has_ended(tenant: str, run: str) -> Generator[Effect, Any, bool]:
+    """Return True when the execution had ended lately. The read is eventually consistent: after
+    False, the strongly consistent load of the log decides.
+    """
+    partition = keys.execution(tenant, run)
+    newest = yield Query(tables.EXECUTIONS, partition, reverse=True, limit=1, is_strong=False)
+    return bool(newest) and newest[0].get(resources.LIST_STATUS, "RUNNING") != "RUNNING"
 
 
 def is_over(item: Item, now_ms: int) -> bool:

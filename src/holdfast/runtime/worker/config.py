@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from holdfast.core.facts import Misuse, no_misuse
 from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import INLINE_TIMEOUT_SECONDS_MAX
 from holdfast.runtime.child_workflows import NO_WORKFLOWS, Workflows
@@ -35,7 +36,8 @@ class WorkerConfig:
     longer here, whatever its time-out, because the process of the worker may end then. `spread`:
     over how many partitions the stack spreads rows.
     longer here, whatever its time-out, because the process of the worker may end then.
-    `ended_logs`: those that an API in the same process reads; None: it has no API.
+    `ended_logs`: those that an API in the same process reads; None: it has no API. `misuse` checks
+    the arguments of a service call before its task is scheduled.
     """
 
     programs: Programs
@@ -51,6 +53,7 @@ class WorkerConfig:
     warm_logs: WarmLogs = field(default_factory=WarmLogs)
     spread: Spread = field(default_factory=Spread)
     ended_logs: WarmLogs | None = None
+    misuse: Misuse = no_misuse
 
     def lookup(self) -> Lookup:
         """Return what a command of the API needs, for commands that the worker itself gives."""

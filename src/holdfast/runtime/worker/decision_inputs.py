@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from holdfast.core import facts
-from holdfast.core.facts import DecisionInputs, Fact
+from holdfast.core.facts import DecisionInputs, Fact, Misuse
 from holdfast.core.state import Attempt, Execution, Lease
 from holdfast.limits import (
     ATTEMPTS_IN_FLIGHT_MAX,
@@ -109,6 +109,7 @@ class DecisionInputsFactory:
     #: The longest time for which an attempt may run on this worker
     #: (`WorkerConfig.attempt_seconds_max`).
     seconds_max: int
+    misuse: Misuse
     draws: int = 0
 
     def at(
@@ -134,6 +135,7 @@ class DecisionInputsFactory:
             claim=Claims(self.errand.delivery, state, now_ms, told, self.seconds_max).make,
             clock_error_ms=CLOCK_ERROR_MS,
             token=self._token,
+            misuse=self.misuse,
         )
 
     def _token(self, entry: int, attempt: int) -> str:

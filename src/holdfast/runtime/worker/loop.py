@@ -245,7 +245,7 @@ class Processing:
         self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
         self.attempts = Attempts(setting, errand, self.log)
         self.moments = DecisionInputsFactory(
-            errand, self.log, setting.keys, setting.attempt_seconds_max
+            errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         )
 
     @property
@@ -449,8 +449,9 @@ class Processing:
         """Return inputs for a decision that will not be committed. Its random numbers are not
         counted, so the real decision gets the same ones.
         """
+        setting = self.setting
         return DecisionInputsFactory(
-            self.errand, self.log, self.setting.keys, self.setting.attempt_seconds_max
+            self.errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         ).at(0, 0)
 
     def _fetch(self, definition_hash: str) -> NoResult:
