@@ -16,7 +16,7 @@ from holdfast.aws.clients import Clients, _Kind
 from holdfast.aws.messaging import DeadLetter
 from holdfast.aws.ports import AwsPorts
 from holdfast.errors import ServiceFault
-from holdfast.limits import BATCH_GET_MAX, LIST_READ_MAX
+from holdfast.limits import BATCH_GET_MAX
 from holdfast.runtime.effects import (
     Archived,
     Begin,
@@ -83,6 +83,11 @@ def test_a_query_is_strongly_consistent_and_bounded_by_its_key() -> None:
             "ScanIndexForward": True,
         },
     )
+
+
+def test_a_query_at_half_the_price_is_eventually_consistent() -> None:
+    _, _, request = asked(Query("executions", "a", is_strong=False), {"Items": []})
+    assert request["ConsistentRead"] is False
 
 
 @pytest.mark.parametrize(
@@ -165,8 +170,8 @@ def test_a_query_of_the_list_reads_the_index_the_newest_first() -> None:
 
 def test_a_filter_of_the_list_reads_a_bounded_number_of_entries() -> None:
     where = (Condition("wf", "=", "order"), Condition("pa", "absent"))
-    _, _, request = asked(QueryList("running", 20, where=where), {"Items": []})
-    assert request["Limit"] == LIST_READ_MAX
+    _, _, request = asked(QueryList("running", 20, where=where, reads=300), {"Items": []})
+    assert request["Limit"] == 300
     assert request["FilterExpression"] == "#a0 = :v1 AND attribute_not_exists(#a1)"
     assert request["ExpressionAttributeNames"] == {"#a0": "wf", "#a1": "pa"}
     assert request["ExpressionAttributeValues"][":v1"] == {"S": "order"}
