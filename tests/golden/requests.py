@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import receive, task, workflow
+from holdfast import receive, request, task, workflow
 
 
 @task
@@ -91,4 +91,11 @@ def kept(key: str) -> list[int]:
 def only_raises(key: str) -> int:
     with receive("ask", work, key=key) as request:
         raise ValueError(request.data)
+    return 1
+
+
+@workflow
+def asks_too(key: str) -> int:
+    with receive("ask", int, key=key) as request:
+        request.reply(request("more", 1, key=key, returns=int))
     return 1

@@ -42,6 +42,7 @@ from holdfast import (
     publish,
     pure,
     receive,
+    request,
     role,
     seconds,
     send,
@@ -273,9 +274,10 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     send("paid", {"order": o}, key=o)
     stop(o)
     reveal_type(execution_id())  # -> str
-    with receive("total", Payment, key=o, timeout=days(1)) as request:
-        reveal_type(request.data)  # -> Payment
-        request.reply(request.id)
+    reveal_type(request("total", 1, key=o, returns=Payment, timeout=days(1)))  # -> Payment
+    with receive("total", Payment, key=o, timeout=days(1)) as asked:
+        reveal_type(asked.data)  # -> Payment
+        asked.reply(asked.id)
     if o == "again":
         again(o)
     reveal_type(start(child, o))  # -> str

@@ -6,7 +6,17 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from holdfast import TaskError, publish, receive, send, task, wait_for_event, workflow
+from holdfast import (
+    TaskError,
+    minutes,
+    publish,
+    receive,
+    request,
+    send,
+    task,
+    wait_for_event,
+    workflow,
+)
 
 
 class Withdraw(BaseModel):
@@ -66,6 +76,42 @@ def gate(key: str) -> int:
         raise Overdrawn(request.id)
     wait_for_event("gate", None, key=key)
     return 1
+
+
+@workflow
+def buys(owner: str, cents: int) -> str:
+    """Ask the account of the owner, and go on with its reply or with its refusal."""
+    try:
+        left: int | dict[str, int | str] = request(
+            "account", Withdraw(cents=cents), key=owner, returns=int | dict[str, int | str]
+        )
+    except Overdrawn as error:
+        return f"refused: {error}"
+    return f"left: {left['left'] if isinstance(left, dict) else left}"
+
+
+@workflow
+def asks_for_text(owner: str) -> str:
+    return request("account", Deposit(cents=1, note=""), key=owner, returns=str)
+
+
+@workflow
+def asks_at_most(owner: str) -> int:
+    return request("divide", 2, key=owner, returns=int, timeout=minutes(5))
+
+
+@workflow(key="name", starts_on="add")
+def counter(name: str) -> None:
+    total = 0
+    while True:
+        with receive("add", int, key=name) as asked:
+            total += asked.data
+            asked.reply(total)
+
+
+@workflow
+def adds(name: str, amount: int) -> int:
+    return request("add", amount, key=name, returns=int)
 
 
 @workflow

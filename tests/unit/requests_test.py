@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from holdfast import Client, ReplyTimeout, RequestRejected, seconds
+from holdfast import Client, ExecutionFailed, ReplyTimeout, RequestRejected, seconds
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.errors import RequestError
-from holdfast.testing import World, real
+from holdfast.testing import World, never, real
 from holdfast_simulator.world import Killed
 from tests.unit import request_flows
 from tests.unit.client_kit import MemoryStack
@@ -127,6 +127,54 @@ def test_an_event_of_the_bus_is_taken_by_receive() -> None:
     assert Client.of(stack.api).reply("b1") == 500
 
 
+def test_a_workflow_asks_another_and_goes_on_with_its_reply_or_its_refusal(
+    client: Client,
+) -> None:
+    client.request("account", "ann", GIVEN)
+    assert client.start("buys", {"owner": "ann", "cents": 200}).result() == "left: 300"
+    refused = client.start("buys", {"owner": "ann", "cents": 900})
+    assert refused.result() == "refused: only 300 of 900"
+    assert client.request("account", "ann", {"kind": "withdraw", "cents": 300})["left"] == 0
+
+
+def test_a_reply_that_does_not_fit_fails_the_workflow_that_asked_and_no_other(
+    client: Client,
+) -> None:
+    asked = client.start("asks_for_text", {"owner": "ann"})
+    with pytest.raises(ExecutionFailed, match="InvalidResult: the reply does not fit str"):
+        asked.result()
+    assert client.request("account", "ann", GIVEN) == 501
+
+
+def test_a_workflow_waits_for_a_reply_and_shows_for_what() -> None:
+    stack = MemoryStack(request_flows.__name__)
+    client = Client.of(stack.api)
+    late, asked = (client.start("asks_at_most", {"owner": "k"}) for _ in range(2))
+    (wait,) = asked.describe()["waits"]
+    assert (wait["kind"], wait["request"], wait["key"]) == ("request", "divide", "k")
+    (kept, other) = client.events("divide?", "k")
+    client.drop_event("divide?", "k", kept["event"], "asked by mistake")
+    with pytest.raises(ExecutionFailed, match="RequestDropped: asked by mistake"):
+        (late if late.execution in kept["event"] else asked).result()
+    assert other["event"] != kept["event"]
+    stack.world.run(until_ms=stack.world.now_ms + 301_000)
+    assert {late.describe()["error"], asked.describe()["error"]} == {
+        "RequestDropped",
+        "States.Timeout",
+    }
+
+
+def test_a_test_scripts_the_reply_to_a_request_of_a_workflow() -> None:
+    for reply, said in (
+        (300, "left: 300"),
+        (lambda key, data: {"left": data["cents"], "id": key}, "left: 5"),
+        (request_flows.Overdrawn("no money"), "refused: no money"),
+    ):
+        run = World({"account": reply}).run(request_flows.buys, "ann", 5)
+        assert run.output == said
+    assert World({"divide": never}).run(request_flows.asks_at_most, "k").error == "States.Timeout"
+
+
 def test_in_a_world_an_event_that_the_workflow_sends_is_taken_by_receive() -> None:
     run = World().run(request_flows.sends_to_itself, "k")
     assert run.output == 7
@@ -187,6 +235,30 @@ def test_a_crash_anywhere_applies_a_request_once_and_keeps_its_reply(
         is_over, left[0] = left[0] > 0, 0
         stack.world.run(until_ms=stack.world.now_ms + 3_600_000)
         assert (client.reply("r200", 0), client.reply("r300", 0)) == (200, 500), number
+    assert number > 40
+
+
+@pytest.mark.parametrize("stride", [40, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_crash_anywhere_asks_once_for_a_workflow_and_brings_its_reply(stride: int) -> None:
+    number, is_over = 0, False
+    while not is_over:
+        number += stride
+        stack, left = MemoryStack(request_flows.__name__, works=False), [number]
+        client = Client.of(stack.api)
+        runs = [client.start("adds", {"name": "k", "amount": amount}) for amount in (1, 2)]
+
+        def hook(_process: Any, _effect: Any, _at: str, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+
+        stack.world.hook = hook
+        stack.world.run(until_ms=stack.world.now_ms + 400_000)
+        is_over = left[0] > 0
+        stack.world.run(until_ms=stack.world.now_ms + 3_600_000)
+        assert sorted(run.describe()["output"] for run in runs) in ([1, 3], [2, 3]), number
+        stack.works = True
+        assert client.request("add", "k", 0) == 3, number
     assert number > 40
 
 

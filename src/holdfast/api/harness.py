@@ -72,6 +72,11 @@ class Harness(Protocol):
     def send(self, name: str, data: object, /, *, key: str) -> None:
         """Send the event."""
 
+    def request(
+        self, name: str, data: object, /, *, key: str, returns: Any, timeout_seconds: float | None
+    ) -> Any:
+        """Send the request. Return its reply, a `returns`, or raise the error of its rejection."""
+
     def reply(self, request: str, value: object, error: Exception | None, /) -> None:
         """Reply to the request of this id, or reject it with the error."""
 

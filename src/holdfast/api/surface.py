@@ -73,6 +73,7 @@ __all__ = [
     "publish",
     "pure",
     "receive",
+    "request",
     "role",
     "running_task",
     "seconds",
@@ -274,6 +275,33 @@ def send(name: str, data: object, /, *, key: str) -> None:
     declare for the event raises InvalidArguments.
     """
     _require_harness("send", name).send(name, data, key=key)
+
+
+@overload
+def request(
+    name: str, data: object, /, *, key: str, returns: None, timeout: timedelta | None = None
+) -> None: ...
+@overload
+def request(
+    name: str, data: object, /, *, key: str, returns: type[T], timeout: timedelta | None = None
+) -> T: ...
+@overload
+def request(
+    name: str, data: object, /, *, key: str, returns: UnionType, timeout: timedelta | None = None
+) -> Any: ...
+def request(
+    name: str, data: object, /, *, key: str, returns: Any, timeout: timedelta | None = None
+) -> Any:
+    """Send the request `name` to the workflow that receives it with this business key, and return
+    its reply, a `returns`.
+
+    It is handled once, even if a worker crashes. An error with which the other workflow rejects it
+    is raised here, by its own name. Raises WaitTimeout. A reply that does not fit `returns` raises
+    InvalidResult, and data that no `receive` takes InvalidArguments.
+    """
+    return _require_harness("request", name).request(
+        name, data, key=key, returns=returns, timeout_seconds=_seconds(timeout)
+    )
 
 
 def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> str:

@@ -38,6 +38,8 @@ AGAIN: Final = "again"
 STOP: Final = "stop"
 #: The target of a Task that replies to a request.
 REPLY: Final = "reply"
+#: The target of a Task that sends a request and waits for its reply.
+REQUEST: Final = "request"
 _START: Final = "start:"
 #: The beginning of the Resource of a task that is called again and again until it returns a value.
 POLL: Final = "holdfast:poll:"
@@ -185,6 +187,8 @@ def _ours(text: str) -> Resource | None:
             return Resource("activity", text, "")
         case "workflow" if target:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
+        case "request.waitForTaskToken" if not target:
+            return Resource("callback", REQUEST, _TOKEN_SUFFIX)
         case "send" | "again" | "reply" | "stop" if not target:
             return Resource("command", kind, "")
         case "bulk" if f"bulk:{target}" in {BULK_SELECT, BULK_ACT}:

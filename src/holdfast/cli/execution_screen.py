@@ -130,6 +130,8 @@ def _waits_for(wait: JsonRow) -> str:
             return "a worker that takes it up"
         case "event":
             return f"{' '.join(subject_of('event', wait['event']))}, key {wait['key']}"
+        case "request":
+            return f"the reply to request {wait['request']}, key {wait['key']}"
         case "ask":
             return f"an answer: {wait.get('title', '')}"
         case "timer":

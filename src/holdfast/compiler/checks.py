@@ -33,6 +33,7 @@ from holdfast.compiler.ir import (
     RunParallel,
     RunWorkflow,
     SendEvent,
+    SendRequest,
     Sleep,
     SleepUntil,
     SourcePlace,
@@ -117,6 +118,9 @@ def _failures_of_action(action: object) -> Failures:
             | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)
+        case SendRequest(_, _, arguments, timeout):
+            fails = arguments.fails if timeout is None else arguments.fails | timeout.fails
+            return Failures(anything=True, expressions=fails)
         case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):
             if timeout is None:
                 return _expressions([value.fails])

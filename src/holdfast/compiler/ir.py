@@ -23,6 +23,7 @@ Statement: TypeAlias = (
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
     "TaskAction | RunWorkflow | StartWorkflow | Again | SendEvent | StopExecution | Reply"
+    " | SendRequest"
     " | WaitForEvent | Ask | Publish | Note | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
 )
 
@@ -292,6 +293,18 @@ class SendEvent:
 
     event: str
     arguments: TypedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class SendRequest:
+    """Send a request and wait for its reply. `arguments`: its name, key and data; `reply`: the type
+    of the reply.
+    """
+
+    request: str
+    reply: Any
+    arguments: TypedQuery
+    timeout: TypedQuery | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from holdfast.api.tasks import Task, Workflow
 from holdfast.compiler.ir import (
     Ask,
     RunWorkflow,
+    SendRequest,
     SourcePlace,
     StartWorkflow,
     Statement,
@@ -55,7 +56,7 @@ def crossing(statements: Iterable[Statement]) -> Iterator[tuple[SourcePlace, str
                 yield from crossing_of(origin, workflow)
             case StepStatement(origin, WaitForEvent(event, payload)):
                 yield origin, f"event {event}", from_annotation(payload)
-            case StepStatement(origin, Ask(answer)):
+            case StepStatement(origin, Ask(answer) | SendRequest(reply=answer)):
                 yield origin, f"answer {display(reference_of(answer))}", from_annotation(answer)
             case _:
                 pass

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, assert_never
 
-from holdfast.asl.resources import CHILD_WORKFLOW, CONTAINER
+from holdfast.asl.resources import CHILD_WORKFLOW, CONTAINER, REQUEST
 from holdfast.core.state import (
     Admission,
     Attempt,
@@ -164,6 +164,8 @@ def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
         case "ask":
             return WaitKind.ASK, awaiting.text("assignee")
         case "token" | "callback":
+            if awaiting.target == REQUEST:
+                return WaitKind.CALLBACK, awaiting.text("name")
             return WaitKind.CALLBACK, awaiting.target.removeprefix(CONTAINER)
         case "activity":
             return WaitKind.ACTIVITY, awaiting.target.rpartition(":")[2]

@@ -52,6 +52,8 @@ def waits_of(document: Mapping[str, Any], levels: Sequence[MachineLevel]) -> lis
 
 
 def _awaited(state: StateJson) -> str | None:
+    if state["Resource"] == "holdfast:request.waitForTaskToken":
+        return "a reply"
     return "a value" if is_polled(state["Resource"]) else _ANSWERED.get(kind_of(state))
 
 

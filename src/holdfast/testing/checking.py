@@ -130,7 +130,7 @@ class Generated(World):
         kind = self._data.draw(st.integers(0, 9))
         if kind == 9 and place.timeout_ms is not None:
             return never
-        if kind in (7, 8) and place.kind == "task" and self._errors:
+        if kind in (7, 8) and place.kind in ("task", "request") and self._errors:
             error = self._data.draw(st.sampled_from(self._errors))
             return takes(duration, error(f"error {self._drawn}"))
         return takes(duration, self._data.draw(values_of(_type_of(place))))
@@ -169,7 +169,7 @@ def _parameters(workflow: Workflow[..., Any]) -> dict[str, Any]:
 
 
 def _type_of(place: WaitingPlace) -> Any:
-    if place.kind in ("event", "ask"):
+    if place.kind in ("event", "ask", "request"):
         return place.subject
     hints = typing.get_type_hints(place.subject.function, include_extras=True)
     return hints.get("return", Any)

@@ -13,7 +13,15 @@ from holdfast.api.library import LOG, NOW, library_task
 from holdfast.api.library_signatures import CLOCKS
 from holdfast.api.services import HTTP_TARGET
 from holdfast.api.tasks import Task, Workflow
-from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, CONTAINER, REPLY, STOP, started_by
+from holdfast.asl.resources import (
+    AGAIN,
+    CHILD_WORKFLOW,
+    CONTAINER,
+    REPLY,
+    REQUEST,
+    STOP,
+    started_by,
+)
 from holdfast.compiler.graphs.services import service_named
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -312,6 +320,8 @@ class _Machine:
     def _attempt(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
         if attempt.kind == "command":
             return self._command(path, attempt)
+        if attempt.target == REQUEST:
+            return self._request(path, attempt)
         if attempt.target.startswith(CONTAINER):
             return self._elsewhere(path, attempt)
         timeout = attempt.timeout_seconds
@@ -346,6 +356,26 @@ class _Machine:
             subject=task,
             attempt=attempt.attempt,
             begins_ms=attempt.due_ms,
+            timeout_ms=None if timeout is None else timeout * 1_000,
+        )
+
+    def _request(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
+        given: Any = attempt.arguments
+        frame = self.state.frame_of(attempt.entry)
+        assert frame is not None
+        timeout = attempt.timeout_seconds
+
+        def end(over: Over) -> None:
+            self._offer(Submitted(attempt.entry, attempt.attempt, None))
+            self._offer(_fact(attempt, over))
+
+        return WaitingPlace(
+            path=path,
+            owner=end,
+            kind="request",
+            name=given["name"],
+            arguments={"key": given["key"], "data": given["data"]},
+            subject=answer_type(self.workflow, frame.position),
             timeout_ms=None if timeout is None else timeout * 1_000,
         )
 

@@ -281,6 +281,26 @@ class _Direct:
         arguments: JsonValue = {"key": key, "data": to_json(data)}
         self.lines.wait(line, WaitingPlace(line.path, None, "send", name, arguments))
 
+    def request(
+        self, name: str, data: object, /, *, key: str, returns: Any, timeout_seconds: float | None
+    ) -> Any:
+        line = current_line.get()
+        place = WaitingPlace(
+            path=line.path,
+            owner=None,
+            kind="request",
+            name=name,
+            arguments={"key": key, "data": to_json(data)},
+            subject=returns,
+            timeout_ms=None if timeout_seconds is None else _milliseconds(timeout_seconds),
+        )
+        answer = self.lines.wait(line, place).answer
+        if answer is None:
+            raise RunTimedOut("")
+        if answer.error is not None:
+            raise answer.error
+        return parse_payload(returns, answer.output, SEALS)
+
     def reply(self, request: str, value: object, error: Exception | None, /) -> None:
         line = current_line.get()
         arguments: dict[str, JsonValue] = {"request": request}

@@ -22,6 +22,7 @@ CallKind: TypeAlias = Literal[
     "ask",
     "sleep",
     "send",
+    "request",
     "reply",
     "stop",
     "start",

@@ -26,6 +26,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.api.library import library_task
 from holdfast.api.tasks import Task, Workflow
+from holdfast.asl.resources import REQUEST
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -185,6 +186,9 @@ def _call(frame: Frame) -> _Call | None:
     match frame.waiting:
         case Attempt(kind="pure"):
             return None
+        case Attempt() | Awaiting() as waiting if waiting.target == REQUEST:
+            given: Any = waiting.arguments
+            return _Call("request", given["name"], given, waiting.attempt, frame.position)
         case Attempt() as waiting:
             kind, _, name = f"task:{waiting.target}".rpartition(":")
             kind = kind.removeprefix("task:") or "task"

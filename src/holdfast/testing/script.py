@@ -286,6 +286,9 @@ class Script:
         if is_function(outcome):
             _require_callable_with(outcome, place, _as_object(place.arguments))
             outcome = outcome(**_as_object(place.arguments))
+        if is_error(outcome) and place.kind == "request":
+            made = _made(outcome) if isinstance(outcome, type) else outcome
+            return ScriptedAnswer(_milliseconds(takes), error=made)
         if is_error(outcome):
             raise ScriptError(
                 f"{place.kind} {place.name} is scripted to raise {outcome!r}; no code raises in a "

@@ -201,7 +201,7 @@ class Timeline:
             case "task" | "pure":
                 number = self._count(place)
                 self._answer(place, self.script.task_answer(place, number))
-            case "event" | "ask":
+            case "event" | "ask" | "request":
                 self._wait(place)
             case "again" | "reply" | "stop":
                 self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from holdfast import receive, task, workflow
+from holdfast import receive, request, task, workflow
 
 
 class Question(BaseModel):
@@ -101,4 +101,11 @@ def kept(key: str) -> list[int]:
 def only_raises(key: str) -> int:
     with receive("ask", str, key=key) as request:
         raise ValueError(request.data)
+    return 1
+
+
+@workflow
+def asks_too(key: str) -> int:
+    with receive("ask", int, key=key) as asked:
+        asked.reply(request("more", 1, key=key, returns=int))
     return 1

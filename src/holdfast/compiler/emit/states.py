@@ -31,7 +31,14 @@ from holdfast.compiler.expressions.query import (
     expression,
     template,
 )
-from holdfast.compiler.ir import Ask, RunWorkflow, StartWorkflow, Target, WaitForEvent
+from holdfast.compiler.ir import (
+    Ask,
+    RunWorkflow,
+    SendRequest,
+    StartWorkflow,
+    Target,
+    WaitForEvent,
+)
 from holdfast.compiler.searching import Noted
 from holdfast.compiler.types.failures import ErrorClasses, names_of
 from holdfast.limits import CONTAINER_HEARTBEAT_SECONDS, POOL_HEARTBEAT_SECONDS, TAKEOVERS_MAX
@@ -241,6 +248,15 @@ def question_state(question: Ask) -> tuple[str, dict[str, Any]]:
     }
     name = f"ask for {display(reference_of(question.answer))}"
     return name, _with_timeout(state, question.timeout)
+
+
+def request_state(request: SendRequest) -> tuple[str, dict[str, Any]]:
+    state = {
+        "Type": "Task",
+        "Resource": "holdfast:request.waitForTaskToken",
+        "Arguments": template(request.arguments.query),
+    }
+    return f"request {request.request}", _with_timeout(state, request.timeout)
 
 
 def _with_timeout(state: Mapping[str, Any], timeout: TypedQuery | None) -> dict[str, Any]:

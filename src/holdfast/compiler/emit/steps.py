@@ -17,6 +17,7 @@ from holdfast.compiler.emit.states import (
     output_of,
     part_of,
     question_state,
+    request_state,
     short_name,
     start_state,
     task_state,
@@ -49,6 +50,7 @@ from holdfast.compiler.ir import (
     RunParallel,
     RunWorkflow,
     SendEvent,
+    SendRequest,
     Sleep,
     SleepUntil,
     SourcePlace,
@@ -88,8 +90,11 @@ class StepEmitter:
             given = self.assembler.end(statement.origin, name, {**state, "End": True})
         else:
             given = self.assembler.add(statement.origin, name, state)
-        if isinstance(statement.action, Ask):
-            self.machine.answers[given] = statement.action.answer
+        match statement.action:
+            case Ask(answer=answer) | SendRequest(reply=answer):
+                self.machine.answers[given] = answer
+            case _:
+                pass
         if statement.targets is None and not can_catch:
             nothing = {"Type": "Succeed", "Output": output_of(NULL)}
             self.assembler.end(statement.origin, f"after {name}", nothing)
@@ -110,6 +115,8 @@ class StepEmitter:
             case SendEvent(event, arguments):
                 sent = {"Resource": "holdfast:send", "Arguments": template(arguments.query)}
                 return f"send {event}", {"Type": "Task", **sent}
+            case SendRequest() as request:
+                return request_state(request)
             case StopExecution(arguments):
                 stopped = {"Resource": "holdfast:stop", "Arguments": template(arguments.query)}
                 return "stop execution", {"Type": "Task", **stopped}

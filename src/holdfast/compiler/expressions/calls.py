@@ -14,9 +14,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from holdfast.api.library import NOW
-from holdfast.compiler.context import NOTHING, REFUSED_EXPRESSION, Held, TypedQuery, UndoHandle
+from holdfast.compiler.context import (
+    COMPREHENSION,
+    NOTHING,
+    REFUSED_EXPRESSION,
+    Held,
+    TypedQuery,
+    UndoHandle,
+)
 from holdfast.compiler.expressions.asyncio_calls import without_asyncio
-from holdfast.compiler.expressions.comprehensions import COMPREHENSION
 from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.decimals import value_of_call
 from holdfast.compiler.expressions.enum_values import lower_member
@@ -42,7 +48,7 @@ from holdfast.compiler.types.annotations import (
     is_typed_dict,
 )
 from holdfast.compiler.types.failures import is_own_name
-from holdfast.compiler.types.types import ErrorOf, TupleOf, TypedDictOf, is_refused
+from holdfast.compiler.types.types import ErrorOf, RequestOf, TupleOf, TypedDictOf, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -221,6 +227,10 @@ def _local(expressions: Expressions, node: ast.Call, name: str) -> TypedQuery:
     if isinstance(entry, Held) and is_refused(entry.type):
         # What the name holds was refused already, such as an import inside of the workflow.
         return REFUSED_EXPRESSION
+    if isinstance(entry, Held) and isinstance(entry.type, RequestOf):
+        message = f"`{name}` is the received request here, and no function"
+        help_ = "with receive(…) as asked:"
+        return expressions.unit.refused(node, "HF005", message, help_)
     message = f"`{name}` holds a value: a workflow calls functions by the name of their `def`"
     help_ = f"def {name}(…): … in this workflow, or at the top of a module"
     return expressions.unit.refused(node, "HF005", message, help_)

@@ -32,6 +32,7 @@ _STEPS: Final = frozenset(
             surface.note,
             surface.again,
             surface.send,
+            surface.request,
             surface.start,
             surface.stop,
         ),

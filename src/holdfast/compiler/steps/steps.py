@@ -31,6 +31,7 @@ from holdfast.compiler.steps.waits import (
     lower_note,
     lower_publish,
     lower_receive,
+    lower_request,
     lower_send,
     lower_sleep,
     lower_sleep_until,
@@ -125,6 +126,8 @@ class Steps:
             return lower_wait_for_event(self.expressions, node, found)
         if function is surface.send:
             return lower_send(self.expressions, found)
+        if function is surface.request:
+            return lower_request(self.expressions, found)
         if function is surface.stop:
             return lower_stop(self.expressions, found)
         if function is surface.publish:

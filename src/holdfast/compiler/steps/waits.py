@@ -33,6 +33,7 @@ from holdfast.compiler.ir import (
     Publish,
     Reply,
     SendEvent,
+    SendRequest,
     Sleep,
     SleepUntil,
     StopExecution,
@@ -194,6 +195,14 @@ def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type
     items = (("name", Constant(event)), ("key", key.query), ("data", data.query))
     arguments = TypedQuery(ObjectOf(items), NONE, fails_of(key, data))
     return SendEvent(event, arguments), NONE
+
+
+def lower_request(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+    reply = _payload(expressions, found["returns"])
+    sent, _ = lower_send(expressions, found)
+    assert isinstance(sent, SendEvent)
+    timeout = _timeout(expressions, found)
+    return SendRequest(sent.event, reply, sent.arguments, timeout), from_annotation(reply)
 
 
 def lower_stop(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:

@@ -26,6 +26,7 @@ _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
 _TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None` in attempt"
 _DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
 _SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
+_REQUEST: Final = "send(…) and wait_for_event(…) of the reply; or `--target holdfast`"
 _REPLY: Final = "wait_for_event(…), and a task that tells the caller; or `--target holdfast`"
 _ON_LAMBDA: Final = "@task(runs_on=Lambda(…)), an existing function; or `--target holdfast`"
 _NEXT: Final = "start(flow, …)  # another execution, with a name and a history of its own"
@@ -152,6 +153,8 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
             yield refuse(name, "an execution of Step Functions cannot go on as new", _NEXT)
         if state.get("Resource") == "holdfast:reply":
             yield refuse(name, "an execution of Step Functions cannot reply to a request", _REPLY)
+        if state.get("Resource") == "holdfast:request.waitForTaskToken":
+            yield refuse(name, "an execution of Step Functions cannot send a request", _REQUEST)
         resource = str(state.get("Resource", ""))
         if resource.startswith(POOL):
             yield refuse(name, "Step Functions has no pools of workers", _ON_LAMBDA)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl.program import TaskKind
-from holdfast.asl.resources import CONTAINER
+from holdfast.asl.resources import CONTAINER, REQUEST
 from holdfast.core.apply.frames import Apply, begun, counted, frame_of_event, moved, over
 from holdfast.core.events import Event
 from holdfast.core.retry import poll_seconds
@@ -63,6 +63,8 @@ def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
             return "callback", f"{CONTAINER}{target.removesuffix('.waitForTaskToken')}"
         case "workflow", ":", _:
             return "sync", resource
+        case "request.waitForTaskToken", "", "":
+            return "callback", REQUEST
         case ("start" | "bulk", ":", _) | ("send" | "again" | "reply" | "stop", "", ""):
             return "command", resource
         case "event.waitForTaskToken", "", "":

@@ -49,7 +49,7 @@ def drop(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> JsonResult:
     HF202, HF234, HF340.
     """
     name, key = _place(asked)
-    event_id = keys.require_name(asked.get("id") or "", "the id of the event")
+    event_id = _event_id(asked.get("id") or "")
     words, now_ms = reason_and_author(asked), (yield Clock())
     partition, sort = keys.event(tenant, name, key), keys.stored_event(event_id)
     item: Item | None = yield Get(tables.MAIL, partition, sort)
@@ -67,8 +67,17 @@ def drop(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> JsonResult:
         # Store the reply only if no execution has used the request. An execution that has used it
         # replies itself.
         told = {"request": event_id, "error": _DROPPED_REQUEST, "cause": words["reason"]}
-        yield from requests.store_reply(tenant, told)
+        yield from requests.store_reply(known, tenant, told)
     return {"event": event_id, "used_by": users}
+
+
+def _event_id(given: Any) -> str:
+    """Return the id. That of a workflow's request is no name (`requests.Asker`). Raises
+    RequestError HF201.
+    """
+    if isinstance(given, str) and requests.Asker.of(given) is not None:
+        return given
+    return keys.require_name(given, "the id of the event")
 
 
 def _place(asked: Mapping[str, Any]) -> tuple[str, str]:

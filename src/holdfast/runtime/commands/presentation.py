@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import CONTAINER, POOL, started_by
+from holdfast.asl.resources import CONTAINER, POOL, REQUEST, started_by
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
@@ -187,10 +187,13 @@ def _awaited(
         on = {"on": awaiting.target.removeprefix(CONTAINER), "task": awaiting.text("task")}
         place = {"attempt": awaiting.attempt, "entry": awaiting.entry}
         return {"kind": "container", **on, **place, **until}
-    asked = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}
+    if awaiting.target == REQUEST:
+        asked = {"request": awaiting.text("name"), "key": awaiting.text("key")}
+        return {"kind": "request", **asked, **until}
+    given = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}
     if awaiting.kind == "ask":
-        asked["question"] = question_id(state.run, awaiting.entry, awaiting.attempt)
-    return {"kind": awaiting.kind, **asked, "token": token_of(state, frame), **until}
+        given["question"] = question_id(state.run, awaiting.entry, awaiting.attempt)
+    return {"kind": awaiting.kind, **given, "token": token_of(state, frame), **until}
 
 
 def _child(state: Execution, frame: Frame, waiting: Attempt | Awaiting) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Program, State, TaskState
-from holdfast.asl.resources import started_by
+from holdfast.asl.resources import REQUEST, started_by
 from holdfast.core import facts
 from holdfast.core.commands import Command, RunAttempt, StartTimer
 from holdfast.core.facts import Fact
@@ -290,7 +290,7 @@ class Attempts:
             and all(
                 (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX
                 and _workflow_of(attempt) is None
-                and attempt.kind != "command"
+                and not _is_command(attempt)
                 and self._knows(attempt)
                 for attempt in attempts
             )
@@ -337,7 +337,7 @@ class Attempts:
                 self.taken.discard(ticket)
                 known.append(held)
                 continue
-            if attempt.kind == "command":
+            if _is_command(attempt):
                 self.taken.discard(ticket)
                 known.append((yield from self._carry_out(attempt)))
                 continue
@@ -502,6 +502,11 @@ def _workflow_of(attempt: Attempt) -> str | None:
             return started_by(attempt.target)
         case _:
             return None
+
+
+def _is_command(attempt: Attempt) -> bool:
+    """Return True for a command that the worker carries out itself (`own_commands.py`)."""
+    return attempt.kind == "command" or attempt.target == REQUEST
 
 
 def _arns(origin: MachineOrigin | None) -> tuple[str, ...]:

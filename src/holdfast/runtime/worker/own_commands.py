@@ -1,5 +1,5 @@
 """The commands that a workflow itself gives: `send`, `start`, `again` (to continue as new) and
-others.
+others. A `request` is one, too; after it the attempt waits for the reply.
 
 A worker carries them out with the same functions as the API. So an event or an execution is the
 same, whether a workflow or a caller of the API asked for it.
@@ -18,16 +18,16 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, SEND, STOP, started_by
+from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, REQUEST, SEND, STOP, started_by
 from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.migrating import keeps_key
 from holdfast.core.state import Attempt, Execution
 from holdfast.errors import RequestError, VaultFault
 from holdfast.runtime.child_workflows import INVALID_ARGUMENTS, inherited
+from holdfast.runtime.commands import requests
 from holdfast.runtime.commands.events import event
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.requests import store_reply
 from holdfast.runtime.commands.start import start
 from holdfast.runtime.commands.stop import stop
 from holdfast.runtime.effects import SECRET_UNAVAILABLE, Effect
@@ -48,6 +48,9 @@ def carry_out(setting: WorkerConfig, log: Log, attempt: Attempt) -> Generator[Ef
     if attempt.target == AGAIN and log.state.workflow not in setting.workflows.definitions:
         return facts.TaskUnknown(*ticket)
     try:
+        if attempt.target == REQUEST:
+            request_id = yield from _ask(setting.lookup(), log.state, log.tenant, attempt)
+            return facts.Submitted(*ticket, {"request": request_id})
         if attempt.target == AGAIN:
             return (yield from _renewed(setting, log, log.state, attempt))
         output = yield from _output(setting.lookup(), log.state, log.tenant, attempt)
@@ -76,11 +79,21 @@ def _output(
         yield from stop(known, tenant, str(given["execution"]), {"cause": _STOPPED}, chance)
         return None
     if attempt.target == REPLY:
-        yield from store_reply(tenant, given)
+        yield from requests.store_reply(known, tenant, given)
         return None
     request = {"workflow": started_by(attempt.target), "input": given, "name": once}
     started = yield from start(known, tenant, {**request, **inherited(state)}, chance)
     return str(started["execution"])
+
+
+def _ask(
+    known: Lookup, state: Execution, tenant: str, attempt: Attempt
+) -> Generator[Effect, Any, str]:
+    """Send the request. Return its id, which names this attempt: the reply is stored for it."""
+    asker = requests.Asker(state.run, attempt.entry, attempt.attempt)
+    _, chance = _once(state.run, attempt.entry)
+    given: Any = attempt.arguments
+    return (yield from requests.request_of(known, tenant, given, asker, chance))
 
 
 def _renewed(
