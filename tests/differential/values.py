@@ -10,8 +10,8 @@ PATTERNS: Final = {
     "int": [
         "Line.model_validate({'sku': <str>, 'qty': <int>}).qty",
         "len(order.model_dump(mode='json'))",
-        "<Line>.model_dump()['qty']",
-        "asdict(Tally(<int>))['count']",
+        "int(<Line>.model_dump()['qty'])",
+        "len(asdict(Tally(<int>)))",
         "int(bag['k'] + <int.>)",
         "int(<int.> - thing)",
         "int(bag['k'] * bag.get(<str.>, 2))",
@@ -53,7 +53,7 @@ PATTERNS: Final = {
         "sorted(<list[Line]>, key=attrgetter('qty'))[0].sku",
         "str(<Line>.model_dump())",
         "str(order.model_dump(mode='json')['placed'])",
-        "order.model_dump(mode='json')['kind']",
+        "str(order.model_dump(mode='json')['kind'])",
     ],
     "bool": [
         "('coupon' in order.model_dump())",
