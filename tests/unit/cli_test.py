@@ -354,7 +354,7 @@ def test_a_folder_that_is_no_package_is_named_as_one(holdfast: Project) -> None:
         (),
         ("dance",),
         ("show",),
-        ("event", "x", "--key", "k"),
+        ("event", "x", "--data", "1"),
         ("answer", "token"),
         ("answer", "token", "--output", "1", "--error", "E"),
         ("start", "hello", "--wait", "-1"),
