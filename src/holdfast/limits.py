@@ -145,7 +145,10 @@ QUESTION_REMINDERS_MAX: Final = 10
 REMINDER_FROZEN_SECONDS: Final = 3_600
 # The lifetime of the row of a start. The sweeper reads the row within an hour.
 START_RETENTION_SECONDS: Final = 14 * 86_400
-LIST_READ_MAX: Final = 2_000  # entries of one partition that a filtered query of the list reads
+# The most entries of one partition that a filtered query of the list reads. A page first tries with
+# fewer.
+LIST_READ_MAX: Final = 2_000
+LIST_READ_FEW: Final = 200
 # The most shards that the sweeper reads at once.
 SWEEP_THREADS_MAX: Final = 32
 SWEEP_SECONDS: Final = 60

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,30 +23,18 @@ from holdfast.aws.names import ResourceNames
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.runtime.effects import (
     Begin,
-    Delete,
     Doubt,
     Effect,
-    Extend,
     Get,
-    GetArchive,
     GetBlob,
-    GetMany,
     Item,
     Message,
-    Publish,
     Put,
-    PutArchive,
-    PutBlob,
     PutIfAbsent,
-    Query,
-    QueryList,
     QueueName,
-    Replace,
     RunTask,
     Send,
     SetVisibility,
-    Unlist,
-    Update,
 )
 from tests.contract.scripted import NAMES, Scripted, answered, ports
 
@@ -138,37 +125,6 @@ def test_the_client_for_conditional_puts_tries_once_and_the_others_more_often() 
     assert clients.get("store").meta.config.read_timeout == 5
 
 
-@pytest.mark.parametrize(
-    ("effect", "operation"),
-    [
-        (Get("mail", "a", "b"), "get_item"),
-        (GetMany("mail", (("a", "b"),)), "batch_get_item"),
-        (Query("mail", "a"), "query"),
-        (QueryList("a", 5), "query"),
-        (PutIfAbsent("executions", ITEM), "put_item"),
-        (Put("mail", ITEM), "put_item"),
-        (Replace("mail", ITEM, 1), "put_item"),
-        (Update("mail", "a", "b", put={"x": 1}), "update_item"),
-        (Unlist("a", 1), "update_item"),
-        (Extend("a", "b", "r", 1), "update_item"),
-        (Delete("mail", "a", "b"), "delete_item"),
-        (PutBlob("k", b""), "put_object"),
-        (GetBlob("k"), "get_object"),
-        (PutArchive("k", b""), "put_object"),
-        (GetArchive("k"), "list_objects_v2"),
-        (Send((Message({"t": "default"}),)), "send_message_batch"),
-        (Publish("x", "y", {}, (), 0), "put_events"),
-    ],
-)
-def test_a_fault_names_the_operation_that_aws_refused(effect: Effect, operation: str) -> None:
-    """It is what the log of the function shows."""
-    refused = answered(400, "AccessDeniedException")
-    with pytest.raises(ServiceFault) as caught:
-        ports(Scripted(refused), replace(NAMES, archive_bucket="archive")).perform(effect)
-    started = f"{operation} was refused: AccessDeniedException: said "
-    assert caught.value.message.startswith(started)
-
-
 def test_the_message_of_aws_is_cut_short() -> None:
     fault = fault_of(Put("mail", ITEM), answered(400, "ValidationException"))
     assert len(fault.message) < 300
@@ -240,6 +196,7 @@ def test_names_come_from_the_environment_and_a_missing_one_is_named() -> None:
     assert ResourceNames.from_environment(needed) == NAMES
 
     del environment[resources.ENV_MAIL_TABLE]
-    with pytest.raises(ServiceFault, match=resources.ENV_MAIL_TABLE) as fault:
+    with pytest.raises(ServiceFault) as fault:
         ResourceNames.from_environment(environment)
+    assert fault.value.message == f"environment variable {resources.ENV_MAIL_TABLE} is not set"
     assert fault.value.code == "HF325"

@@ -16,7 +16,7 @@ from holdfast.aws.clients import Clients, _Kind
 from holdfast.aws.messaging import DeadLetter
 from holdfast.aws.ports import AwsPorts
 from holdfast.errors import ServiceFault
-from holdfast.limits import BATCH_GET_MAX, LIST_READ_MAX
+from holdfast.limits import BATCH_GET_MAX
 from holdfast.runtime.effects import (
     Archived,
     Begin,
@@ -83,6 +83,11 @@ def test_a_query_is_strongly_consistent_and_bounded_by_its_key() -> None:
             "ScanIndexForward": True,
         },
     )
+
+
+def test_a_query_at_half_the_price_is_eventually_consistent() -> None:
+    _, _, request = asked(Query("executions", "a", is_strong=False), {"Items": []})
+    assert request["ConsistentRead"] is False
 
 
 @pytest.mark.parametrize(
@@ -165,8 +170,8 @@ def test_a_query_of_the_list_reads_the_index_the_newest_first() -> None:
 
 def test_a_filter_of_the_list_reads_a_bounded_number_of_entries() -> None:
     where = (Condition("wf", "=", "order"), Condition("pa", "absent"))
-    _, _, request = asked(QueryList("running", 20, where=where), {"Items": []})
-    assert request["Limit"] == LIST_READ_MAX
+    _, _, request = asked(QueryList("running", 20, where=where, reads=300), {"Items": []})
+    assert request["Limit"] == 300
     assert request["FilterExpression"] == "#a0 = :v1 AND attribute_not_exists(#a1)"
     assert request["ExpressionAttributeNames"] == {"#a0": "wf", "#a1": "pa"}
     assert request["ExpressionAttributeValues"][":v1"] == {"S": "order"}
@@ -190,6 +195,13 @@ def test_keys_that_dynamodb_did_not_read_are_asked_again_after_pauses(pauses: li
     sent = [request["RequestItems"]["mail"]["Keys"] for _, _, request in clients.asked]
     assert sent == [keys, keys[1:], keys[2:]]
     assert pauses == [0.05, 0.2]
+
+
+def test_the_last_call_may_read_the_rest(pauses: list[float]) -> None:
+    unread = {"UnprocessedKeys": {"mail": {"Keys": [{"pk": {"S": "a"}, "sk": {"S": "0"}}]}}}
+    clients = Scripted(*[{"Responses": {}, **unread}] * 3, {"Responses": {"mail": [STORED]}})
+    assert ports(clients).perform(GetMany("mail", (("a", "0"),))) == [ITEM]
+    assert pauses == [0.05, 0.2, 0.8]
 
 
 def test_keys_that_are_never_read_are_a_throttled_call(pauses: list[float]) -> None:
@@ -316,6 +328,16 @@ def test_an_update_writes_its_clauses_and_reads_the_row_in_both_cases() -> None:
     assert (found.is_done, found.item) == (True, {"n": 2})
 
 
+def test_an_update_that_only_removes_sends_no_values_and_no_condition() -> None:
+    """DynamoDB refuses an empty map of values, and an empty condition."""
+    _, _, request = asked(Update("mail", "a", "g", remove=("old",)), {"Attributes": {}})
+    assert request["UpdateExpression"] == "REMOVE #a0"
+    assert not {"ExpressionAttributeValues", "ConditionExpression"} & request.keys()
+    _, _, request = asked(Delete("mail", "a", "g", (Condition("n", "absent"),)), {})
+    assert request["ConditionExpression"] == "attribute_not_exists(#a0)"
+    assert "ExpressionAttributeValues" not in request
+
+
 def test_a_record_leaves_the_list_only_when_it_is_in_it() -> None:
     _, operation, request = asked(Unlist("a", 0), {})
     assert operation == "update_item"
@@ -364,14 +386,18 @@ def test_a_false_condition_of_an_update_is_no_fault_and_any_other_refusal_is() -
         (Extend("a", "b", run="r", ttl=1), "update_item"),
         (PutBlob("k", b""), "put_object"),
         (GetBlob("k"), "get_object"),
+        (PutArchive("k", b""), "put_object"),
+        (GetArchive("k"), "list_objects_v2"),
         (Send((Message({"t": "d"}),)), "send_message_batch"),
+        (Publish("x", "y", {}, (), 0), "put_events"),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_fault_names_the_operation_that_failed(effect: Effect, operation: str) -> None:
     """By it an operator finds the missing right."""
+    names = replace(NAMES, archive_bucket="archive")
     with pytest.raises(ServiceFault) as fault:
-        ports(Scripted(answered(400, "AccessDeniedException"))).perform(effect)
+        ports(Scripted(answered(400, "AccessDeniedException")), names).perform(effect)
     assert fault.value.message.startswith(f"{operation} was refused: AccessDeniedException: said")
 
 

@@ -10,13 +10,11 @@ from typing import Any, Protocol
 import pytest
 
 from holdfast import resources
-from holdfast.aws import store
 from holdfast.aws.clients import Clients
 from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.errors import ServiceFault
 from holdfast.local.cloud import table_request
-from holdfast.local.sqlite import store as sqlite_store
 from holdfast.runtime.effects import (
     Condition,
     Delete,
@@ -39,7 +37,6 @@ from holdfast.runtime.effects import (
     Together,
     Unlist,
 )
-from holdfast_simulator import tables
 from tests.contract import ministack
 from tests.contract.conftest import MemoryStack, moto_stack, sqlite_stack
 
@@ -316,11 +313,7 @@ def test_a_list_says_down_to_which_key_it_was_read(stack: Stack) -> None:
     assert stack.perform(QueryList("p", limit=10)).read_to == ""
 
 
-def test_a_filter_of_the_list_is_applied_after_the_read(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (store, sqlite_store, tables):
-        monkeypatch.setattr(module, "LIST_READ_MAX", 3)
+def test_a_filter_of_the_list_is_applied_after_the_read(stack: Stack) -> None:
     for n in range(5):
         item: Item = {
             "pk": f"default#r{n}",
@@ -331,7 +324,8 @@ def test_a_filter_of_the_list_is_applied_after_the_read(
         }
         put(stack, "executions", item)
 
-    first = stack.perform(QueryList("p", limit=2, where=(Condition("wf", "=", "rare"),)))
+    rare = (Condition("wf", "=", "rare"),)
+    first = stack.perform(QueryList("p", limit=2, where=rare, reads=3))
     assert (list(first.items), first.read_to) == ([], "2")
     second = stack.perform(
         QueryList("p", limit=2, before="2", where=(Condition("wf", "=", "rare"),))

@@ -40,8 +40,8 @@ class BranchStatements(Drawing):
                 f"{name}({one}) or {name}({other})",
                 f"labelled({name}({one}), {self.e('list[Line]', 1)})",
                 f"settled({one}, {self.e('list[Line]', 1)})",
-                f"spread({one}, {name}({other}), *{self.e('list[int]', 1)}, {other})",
-                f"Line.first_of({self.e('list[Line]', 1)}).qty + {name}({one})",
+                f"spread({name}({one}), {other}, *{self.name('list[int]')}, 1)",
+                f"{name}({one}) + Line.first_of({self.name('list[Line]')}).qty",
             ]
         )
         if self.choices.chance(30):

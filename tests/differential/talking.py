@@ -34,7 +34,7 @@ class TalkStatements(Drawing):
         """Each way through the block ends with a reply or an error."""
         type_ = self.choices.pick(["int", "Line", "Card | Transfer"])
         request = self.expressions.new_name().replace("v", "request")
-        rows = [f'with receive("ask", {type_}, key={self.e("str", 1)}) as {request}:']
+        rows = [f'with receive("ask {type_}", {type_}, key={self.e("str", 1)}) as {request}:']
         kept = dict(self.expressions.variables)
         was, self._must_stay = self._must_stay, True
         data = self.expressions.new_name()

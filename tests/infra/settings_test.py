@@ -20,6 +20,7 @@ from holdfast.infra.settings import (
     require_key,
     require_variables,
 )
+from holdfast.infra.sizes import read_sizes, sizes_of
 from holdfast.infra.unfit import Unfit
 
 CONTEXT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
@@ -57,6 +58,11 @@ def test_cdk_json_chooses_the_example_workflows_on_arm64_behind_iam() -> None:
         log_retention_days=30,
         alarm_bounds=AlarmBounds(failed=0, retries=500),
     )
+
+
+def test_what_cdk_json_chooses_is_the_default() -> None:
+    found = settings()
+    assert Settings(modules=found.modules) == found
 
 
 def test_the_bounds_of_alarms_are_an_object_or_its_text() -> None:
@@ -227,6 +233,8 @@ def test_each_function_has_its_own_memory_time_out_and_concurrency() -> None:
         assert functions["worker"].timeout_seconds == resources.WORKER.timeout_seconds
         assert functions["api"].timeout_seconds == 10
         assert functions["events"] == resources.EVENTS
+        # The stack hands them to the construct as sizes.
+        assert read_sizes({k: one.changes() for k, one in sizes_of(functions).items()}) == functions
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,9 @@ def test_the_clock_of_a_workflow_is_the_virtual_one_and_chance_has_one_result(
     assert run.steps == ["echo"]
 
 
-def test_a_comprehension_has_no_steps_of_the_library(tmp_path: Path) -> None:
-    source = (
-        f"{HEADER}\n@workflow\ndef flow(xs: list[str]) -> Any:\n    return [x.title() for x in xs]"
-    )
+def test_the_key_of_an_order_has_no_steps_of_the_library(tmp_path: Path) -> None:
+    line = 'return sorted(xs, key=lambda x: "".join([y for y in [x.title()]]) + x.title())'
+    source = f"{HEADER}\n@workflow\ndef flow(xs: list[str]) -> Any:\n    {line}"
     with loaded(tmp_path, source) as module, pytest.raises(CompileErrors) as refused:
         compile_workflow(module.flow)
     assert "def title_of(x: …)" in refused.value.diagnostics[0].help

@@ -60,6 +60,8 @@ def test_a_host_without_choices_has_aws_limits_and_no_events(made: Callable[...,
     assert host.metrics._stack == "Shop"
     assert "loan_approval" in host.front.workflows
     assert host.front.keys is NO_KEYS
+    # An id that the API makes has the spread that this process has last read.
+    assert host.front.spread is host.setting.spread
 
 
 def test_each_choice_is_one_variable(made: Callable[..., Host]) -> None:
@@ -177,6 +179,6 @@ def test_the_keys_come_from_the_secret_that_the_environment_names(
     assert asked == [("secrets", {"SecretId": "arn:secret"})]
     entry._signing_keys.cache_clear()
     monkeypatch.setenv(resources.ENV_SECRET_ID, "gone")
-    with pytest.raises(ServiceFault, match="get_secret_value"):
+    with pytest.raises(ServiceFault, match=r"\bget_secret_value\b"):
         entry._signing_keys()
     entry._signing_keys.cache_clear()

@@ -273,6 +273,13 @@ def test_numbers_stay_whole_or_not_and_json_is_read() -> None:
         answer_of(schema(Everything), {**filled, "tags": "[" * 100_000})
 
 
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("false", False)])
+def test_a_choice_of_yes_and_no_has_two_texts(text: str, value: bool) -> None:
+    assert answer_of(schema(bool), {"answer": text}) is value
+    with pytest.raises(ValueError, match=r"^answer: this is not JSON$"):
+        answer_of(schema(bool), {"answer": f"{text}ly"})
+
+
 def test_an_object_without_fields_is_one_field() -> None:
     assert answer_of(schema(dict[str, int]), {"answer": '{"a": 1}'}) == {"a": 1}
 

@@ -173,9 +173,14 @@ def lost() -> ReadTimeoutError:
 
 def test_a_task_runs_in_the_function_of_its_group_with_its_context(deployment: Deployment) -> None:
     function = Function(deployment)
-    result = function.tasks(deployment).perform(asked("charge", {"order": "o1"}))
-    assert result == TaskSucceeded("o1 5 shop 2 r1.3")
-    assert [group for group, _ in function.calls] == ["payments"]
+    result = function.tasks(deployment).perform(asked("charge", {"order": "ö1"}))
+    assert result == TaskSucceeded("ö1 5 shop 2 r1.3")
+    [(group, payload)] = function.calls
+    assert group == "payments"
+    # Compact and in UTF-8, since Lambda bounds the bytes.
+    assert json.dumps(json.loads(payload), separators=(",", ":"), ensure_ascii=False) == (
+        payload.decode()
+    )
 
 
 def test_a_task_without_a_group_stays_in_the_worker(deployment: Deployment) -> None:
@@ -336,6 +341,12 @@ def test_the_wait_for_a_place_ends_with_the_time_out_of_the_attempt(
             "States.Timeout",
             "Task timed out after 3.00 seconds",
         ),
+        (
+            {"errorType": "Runtime.ExitError"},
+            "GroupFailed",
+            "the function of the group payments: Runtime.ExitError: ",
+        ),
+        ({}, "GroupFailed", "the function of the group payments: Lambda gave no error type: "),
     ],
 )
 def test_a_function_that_crashes_fails_the_attempt_by_its_name(

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from holdfast.aws import protocol
+from holdfast.aws.identity import caller_of
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed
 from tests.builders import ask, chain, machine, wait_for
-from tests.unit.host_kit import Site, site
+from tests.unit.host_kit import Context, Site, site
 
 BOTH = {
     "it": {
@@ -151,7 +152,13 @@ def test_events_without_a_waiting_execution_are_listed() -> None:
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/"), ("GET", "/nothing"), ("DELETE", "/executions"), ("POST", "/executions/x/y")],
+    [
+        ("GET", "/"),
+        ("POST", "/"),
+        ("GET", "/nothing"),
+        ("DELETE", "/executions"),
+        ("POST", "/executions/x/y"),
+    ],
 )
 def test_a_route_that_is_not_there_is_404(method: str, path: str) -> None:
     found = site(chain(1)).request(method, path)
@@ -176,6 +183,20 @@ def test_a_refusal_has_only_what_there_is_to_tell(told: Any, shown: Any) -> None
     found.ports.perform = refuse  # type: ignore[method-assign]
     status, body = found.request("GET", "/executions")
     assert (status, body) == (422, {"error": {"code": "HF211", "message": "a is unknown", **shown}})
+
+
+def test_only_a_stack_with_forms_serves_them() -> None:
+    found = site(chain(1))
+    event = {"rawPath": "/forms/T", "requestContext": {"http": {"method": "GET"}}}
+    assert found.api(event, Context())["statusCode"] == 403  # the token is no token
+    found.host.forms_scheme = None
+    assert problem(found.request("GET", "/forms/T")) == (404, "HF208")
+
+
+@pytest.mark.parametrize(("subject", "caller"), [("ann", "ann"), ("\ud800", None), (7, None)])
+def test_a_caller_is_a_text_that_a_record_can_hold(subject: Any, caller: str | None) -> None:
+    claims = {"jwt": {"claims": {"sub": subject}}}
+    assert caller_of({"requestContext": {"authorizer": claims}}) == caller
 
 
 def test_a_long_path_is_cut_in_the_message() -> None:

@@ -175,7 +175,8 @@ def test_a_search_gives_every_execution_that_fits_in_bounded_queries(
     found = pages(shop, request_)
 
     assert [row for rows, _ in found for row in rows] == newest_first(*wanted)
-    assert max(queries for _, queries in found) <= queries_max
+    # A page that is not full after few entries takes a second round.
+    assert max(queries for _, queries in found) <= 2 * queries_max
 
 
 def test_a_search_back_to_a_time_does_not_read_older_pages() -> None:

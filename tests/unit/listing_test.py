@@ -10,6 +10,8 @@ import pytest
 
 from holdfast.core.state import STATUSES
 from holdfast.limits import ENDED_RETENTION_SECONDS
+from holdfast.runtime import listing
+from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Effect, Put, QueryList, Together
 from holdfast.runtime.listing import (
     NEWEST,
@@ -43,11 +45,13 @@ def entry(number: int, status: str = "SUCCEEDED", **changes: Any) -> ListEntry:
 
 
 class Listed:
-    """A list with some entries; `queries` counts the queries of each page."""
+    """A list with some entries; `queries` counts the queries of each page, `read_most` the entries
+    that they may read.
+    """
 
     def __init__(self, entries: list[ListEntry]) -> None:
         self.services = Services(lambda: NOW_MS)
-        self.queries = 0
+        self.queries = self.read_most = 0
         for one in entries:
             item: dict[str, Any] = {"pk": f"default#{one.run}", "sk": 0, "st": one.status}
             item |= attributes_of("default", one)
@@ -63,15 +67,14 @@ class Listed:
         return found
 
     def _run(self, handler: Generator[Effect, Any, Page]) -> Page:
-        effect = next(handler)
+        page: Page = run(handler, self._perform)
+        return page
+
+    def _perform(self, effect: Effect) -> Any:
         assert isinstance(effect, Together)
         self.queries += len(effect.queries)
-        try:
-            handler.send(self.services.perform(effect))
-        except StopIteration as stop:
-            page: Page = stop.value
-            return page
-        raise AssertionError("a page asked for more than one set of queries")
+        self.read_most += sum(one.reads if one.where else one.limit for one in effect.queries)
+        return self.services.perform(effect)
 
 
 def test_an_entry_is_read_as_it_was_written() -> None:
@@ -114,12 +117,19 @@ def test_filters_show_all_that_fits_and_nothing_else(limit: int, status: str | N
 def test_a_filter_reads_a_bounded_part_and_returns_the_next_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast_simulator.tables.LIST_READ_MAX", 5)
+    for name in ("LIST_READ_FEW", "LIST_READ_MAX"):
+        monkeypatch.setattr(listing, name, 5)
     entries = [entry(number, workflow="common") for number in range(200)]
     entries.append(entry(200, workflow="rare"))
     pages = Listed(entries).pages(workflow="rare")
     assert len(pages) > 10
     assert [one.name for page in pages for one in page.entries] == ["order-200"]
+
+
+def test_a_filter_that_most_entries_match_reads_no_more_than_the_page_needs() -> None:
+    listed = Listed([entry(number, workflow="common") for number in range(500)])
+    assert len(listed.page(workflow="common").entries) == 100
+    assert listed.read_most <= 8 * 200
 
 
 def test_the_items_of_a_map_run_are_listed_under_it_alone() -> None:

@@ -44,6 +44,7 @@ def flow(data: dict[str, Any], text: str, order: Order, n: int) -> dict[str, Any
     out["unpacked"] = Order(**data).id
     out["text"] = Order.model_validate_json(text)
     out["rows"] = TypeAdapter(list[Line]).validate_python([{"sku": "a"}])[0].qty
+    out["loop"] = [Line(**row).qty for row in [{"sku": "a"}, {"sku": "b"}] if type(n) is int]
     out["dumped"] = order.model_dump()
     out["when"] = order.model_dump(mode="json")["at"]
     out["written"] = order.model_dump_json()

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from holdfast import cost, resources
-from holdfast.limits import LIST_READ_MAX
 from holdfast.runtime.effects import Item, ListPage, Query, QueryList, list_page
 from holdfast.runtime.storage.items import check_item, holds
 
@@ -114,7 +113,7 @@ class MemoryTable:
         if effect.before is not None:
             # A one-element tuple sorts before every entry with the same `ls`.
             high = bisect_left(entries, (effect.before,))
-        size = LIST_READ_MAX if effect.where else effect.limit
+        size = effect.reads if effect.where else effect.limit
         newest_first = entries[max(0, high - size) : high][::-1]
         read = [
             MappingProxyType(cost.index_entry(self.table, self.table.index, items[pk][sk]))
@@ -126,7 +125,7 @@ class MemoryTable:
     def _query_items(self, effect: QueryList) -> ListPage:
         keys, items = self._keys.get(effect.partition, []), self._items.get(effect.partition, {})
         high = len(keys) if effect.before is None else bisect_left(keys, effect.before)
-        size = LIST_READ_MAX if effect.where else effect.limit
+        size = effect.reads if effect.where else effect.limit
         read = keys[max(0, high - size) : high][::-1]
         found = [
             items[key]

@@ -13,7 +13,6 @@ from holdfast.aws.clients import ClientName, Clients
 from holdfast.aws.faults import CONDITION_FAILED, THROTTLED, error_code, fault
 from holdfast.aws.names import ResourceNames
 from holdfast.errors import ServiceFault
-from holdfast.limits import LIST_READ_MAX
 from holdfast.runtime.effects import (
     Condition,
     Delete,
@@ -81,7 +80,7 @@ class DynamoStore:
         request: dict[str, Any] = {"Limit": effect.limit}
         if effect.where:
             request |= {
-                "Limit": LIST_READ_MAX,
+                "Limit": effect.reads,
                 "FilterExpression": placeholders.all_of(effect.where),
                 "ExpressionAttributeNames": placeholders.names(),
             }

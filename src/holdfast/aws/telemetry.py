@@ -53,7 +53,8 @@ class Metrics:
         # time.
         with self._lock:
             values = self._values.setdefault(measure.labels, {})
-            value, _ = values.get(measure.name, (0.0, measure.unit))
+            known = values.get(measure.name)
+            value = 0.0 if known is None else known[0]
             added = value + measure.value if is_count else max(value, measure.value)
             values[measure.name] = (added, measure.unit)
 

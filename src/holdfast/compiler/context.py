@@ -532,6 +532,8 @@ REFUSED_EXPRESSION: Final = TypedQuery(RefusedQuery(), REFUSED)
 #: The place of an operand that Python evaluates sometimes. A step in it makes the whole expression
 #: an `if` before the statement (`steps/hoisting.py`).
 CONDITION: Final = "a condition"
+#: The `place` of the parts of a comprehension, which become a loop where they need a step.
+COMPREHENSION: Final = "a comprehension"
 
 
 class Lowering(Protocol):

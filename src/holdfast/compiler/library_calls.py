@@ -12,8 +12,8 @@ it, `Unit.library`, and goes on. After that the workflow is lowered again: the h
 steps (`steps/hoisting.py`) finds the noted expressions and moves them. The last pass notes nothing
 new. Only its result and its refusals count.
 
-Where no step is possible, such as in a comprehension, nothing is noted and the expression is
-refused.
+A comprehension with such an expression becomes a loop. Where no step is possible, such as in the
+key of an order, nothing is noted and the expression is refused.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from holdfast.api.library import library_task
 from holdfast.api.library_models import name_of_model_step
 from holdfast.api.library_signatures import SIGNATURES
 from holdfast.compiler.context import (
+    COMPREHENSION,
     CONDITION,
     REFUSED_EXPRESSION,
     LibraryStep,
@@ -62,7 +63,7 @@ def _noted(
     lowering: Lowering, node: ast.expr, name: str, given: Mapping[str, ast.expr]
 ) -> TypedQuery | None:
     known = lowering.unit.library
-    if lowering.place not in ("", CONDITION) or node in known.steps:
+    if lowering.place not in ("", CONDITION, COMPREHENSION) or node in known.steps:
         return None
     task = library_task(name)
     assert task is not None

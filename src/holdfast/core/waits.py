@@ -449,10 +449,15 @@ def new_commands(asked: Iterable[Command], before: Sequence[Command]) -> list[Co
 
     An attempt that a worker already runs is left out, because it needs no wake.
     """
+    # Commands of different entries differ. Without this, each of 40 iterations would be compared
+    # with all others.
+    known: dict[int, list[Command]] = {}
+    for command in before:
+        known.setdefault(entry_of(command), []).append(command)
     return [
         command
         for command in asked
-        if command not in before
+        if command not in known.get(entry_of(command), ())
         and not (isinstance(command, RunAttempt) and not needs_wake(command.attempt))
     ]
 

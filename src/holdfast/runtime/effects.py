@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from holdfast.asl.program import TaskKind
 from holdfast.errors import ServiceFault
 from holdfast.lazy_dataclass import dataclass
+from holdfast.limits import LIST_READ_MAX
 from holdfast.resources import EXECUTIONS_NAME, LIST_PARTITION, LIST_SORT
 
 #: A stored item: a flat mapping from attribute names to texts, whole numbers or bytes.
@@ -68,7 +69,7 @@ class QueryList:
     `partition` is a whole `lp` value. The items have only the attributes in
     `resources.EXECUTIONS.index.projected`, the keys and the index keys. `before` (exclusive) is the
     `ls` value at which the next page begins. `where` are conditions for each entry; with them the
-    query reads at most `limits.LIST_READ_MAX` entries.
+    query reads at most `reads` entries.
 
     In the table "mail" it reads whole items, in the order of the table's own sort key.
     """
@@ -78,6 +79,7 @@ class QueryList:
     before: str | None = None
     where: tuple[Condition, ...] = ()
     table: TableName = EXECUTIONS_NAME
+    reads: int = LIST_READ_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ next page begins below the last key of this one, so no entry is skipped and none
     partition 1:  8  6  5  3 |         read down to 3     page: 9 8 7 6 5 4, next page: before 4
 
 DynamoDB applies a filter after it has read an entry. One query therefore reads at most
-`LIST_READ_MAX` entries; the page may then be short or empty, and still says where the next page
+`LIST_READ_FEW` entries at first. If the page is not full then, each query is repeated with
+`LIST_READ_MAX` entries. The page may then be short or empty, and still says where the next page
 begins.
 """
 
@@ -48,7 +49,12 @@ from holdfast import resources
 from holdfast.core.state import STATUSES, Attribute, Execution
 from holdfast.core.subjects import Subject, indexed_subjects
 from holdfast.lazy_dataclass import dataclass
-from holdfast.limits import ENDED_RETENTION_SECONDS, ERROR_CHARACTERS_MAX
+from holdfast.limits import (
+    ENDED_RETENTION_SECONDS,
+    ERROR_CHARACTERS_MAX,
+    LIST_READ_FEW,
+    LIST_READ_MAX,
+)
 from holdfast.runtime import wait_text
 from holdfast.runtime.effects import Condition, Effect, Item, ListPage, QueryList, Together
 from holdfast.runtime.storage import keys
@@ -293,24 +299,30 @@ def read_page(
     `since`.
 
     This takes one query for each partition, in parallel: eight for all statuses at spread 0. With
-    more partitions each query reads fewer entries. The index may be a moment behind the table.
+    `where` it may take a second round. With more partitions each query reads fewer entries. The
+    index may be a moment behind the table.
     """
     wanted = tuple(statuses)
     if workflow is not None:
         where = (Condition(resources.LIST_WORKFLOW, "=", workflow), *where)
     if len(wanted) == 1 and _group_of(wanted[0]) == FAILED:
         where = (Condition(resources.LIST_STATUS, "=", wanted[0]), *where)
-    queries = [
-        QueryList(partition, share_of(limit, spread), before, where)
-        for partition in partitions_of(tenant, spread, wanted, workflow)
-    ]
-    pages: list[ListPage] = yield Together(tuple(queries))
-    entries = [read_entry(item) for page in pages for item in page.items]
-    kept = without_stale([entry for entry in entries if is_kept(entry, now_ms)])
-    fitting = [entry for entry in kept if entry.status in wanted and entry.key >= since]
-    page = cut_page(fitting, max(page.read_to for page in pages), limit)
-    is_last = page.after is not None and page.after <= since
-    return replace(page, after=None) if is_last else page
+    page = Page([], before)
+    for reads in (share_of(LIST_READ_FEW, spread), LIST_READ_MAX) if where else (limit,):
+        queries = [
+            QueryList(partition, share_of(limit, spread), before, where, reads=reads)
+            for partition in partitions_of(tenant, spread, wanted, workflow)
+        ]
+        pages: list[ListPage] = yield Together(tuple(queries))
+        entries = [read_entry(item) for one in pages for item in one.items]
+        kept = without_stale([entry for entry in entries if is_kept(entry, now_ms)])
+        fitting = [entry for entry in kept if entry.status in wanted and entry.key >= since]
+        page = cut_page(fitting, max(one.read_to for one in pages), limit)
+        if page.after is None or page.after <= since:
+            return replace(page, after=None)
+        if len(page.entries) == limit:
+            break
+    return page
 
 
 def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:

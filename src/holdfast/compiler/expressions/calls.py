@@ -14,9 +14,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from holdfast.api.library import NOW
-from holdfast.compiler.context import NOTHING, REFUSED_EXPRESSION, Held, TypedQuery, UndoHandle
+from holdfast.compiler.context import (
+    COMPREHENSION,
+    NOTHING,
+    REFUSED_EXPRESSION,
+    Held,
+    TypedQuery,
+    UndoHandle,
+)
 from holdfast.compiler.expressions.asyncio_calls import without_asyncio
-from holdfast.compiler.expressions.comprehensions import COMPREHENSION
 from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.decimals import value_of_call
 from holdfast.compiler.expressions.enum_values import lower_member

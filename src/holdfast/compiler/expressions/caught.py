@@ -24,7 +24,7 @@ from holdfast.compiler.expressions.query import (
     FieldOf,
 )
 from holdfast.compiler.types.error_fields import coded_names, common_fields
-from holdfast.compiler.types.failures import names_of
+from holdfast.compiler.types.failures import is_own_name, names_of
 from holdfast.compiler.types.types import BOOL, STR, ErrorOf, Type, members_of
 
 if TYPE_CHECKING:
@@ -78,6 +78,17 @@ def is_of_classes(unit: Unit, wanted: ast.expr, value: TypedQuery) -> TypedQuery
         return TypedQuery(TRUE, BOOL, value.fails)
     known = ArrayOf(tuple(Constant(name) for name in names))
     return TypedQuery(Binary("in", FieldOf(value.query, "Error"), known), BOOL, value.fails)
+
+
+def is_exactly(unit: Unit, wanted: ast.expr, value: TypedQuery) -> TypedQuery | None:
+    """Lower `type(err) is CardDeclined`; None when the name of the error does not show the
+    answer.
+    """
+    classes = _classes(unit, wanted, value.type)
+    if classes is None or len(classes) > 1 or not is_own_name(classes[0].__module__):
+        return None
+    name = FieldOf(value.query, "Error")
+    return TypedQuery(Binary("=", name, Constant(classes[0].__name__)), BOOL, value.fails)
 
 
 def as_one_of(unit: Unit, wanted: ast.expr, type_: Type) -> ErrorOf | None:

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import CONDITION, REFUSED_EXPRESSION, TypedQuery, fails_of
 from holdfast.compiler.expressions import operators
+from holdfast.compiler.expressions.caught import is_exactly
 from holdfast.compiler.expressions.comparisons import compare
 from holdfast.compiler.expressions.decimals import decimal_step
-from holdfast.compiler.expressions.query import FALSE, TRUE, Binary, Conditional, QueryTree, hold
+from holdfast.compiler.expressions.query import (
+    FALSE,
+    TRUE,
+    Binary,
+    Conditional,
+    FunctionCall,
+    QueryTree,
+    hold,
+)
 from holdfast.compiler.expressions.sets import is_hashable, members
 from holdfast.compiler.types.types import (
     BOOL,
@@ -22,6 +31,7 @@ from holdfast.compiler.types.types import (
     Type,
     describe,
     element_of,
+    is_json,
     is_refused,
     join,
     without_none,
@@ -107,6 +117,9 @@ def lower_conditional(expressions: Expressions, node: ast.IfExp) -> TypedQuery:
 
 def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
     unit = expressions.unit
+    known_class = _of_class(expressions, node)
+    if known_class is not None:
+        return known_class
     left = expressions.lower(node.left)
     right = _comparand(expressions, left, node.ops[0], node.comparators[0])
     if len(node.ops) == 1 and (step := decimal_step(expressions, node, node.ops[0], left, right)):
@@ -125,6 +138,40 @@ def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
         right = _comparand(expressions.inside(CONDITION), left, operator, comparator)
         found.append(compare(unit, node, operator, left, right))
     return _all_of(found)
+
+
+def _of_class(expressions: Expressions, node: ast.Compare) -> TypedQuery | None:
+    """Lower `type(value) is dict` and `type(err) is CardDeclined`; None for another comparison."""
+    match node:
+        case ast.Compare(
+            left=ast.Call(func=ast.Name("type"), args=[value], keywords=[]),
+            ops=[ast.Is() | ast.IsNot() | ast.Eq() | ast.NotEq() as operator],
+            comparators=[ast.Name() | ast.Attribute() as wanted],
+        ) if expressions.is_builtin("type"):
+            pass
+        case _:
+            return None
+    with expressions.unit.trial():
+        found = expressions.lower(value)
+    is_negative = isinstance(operator, ast.IsNot | ast.NotEq)
+    error = is_exactly(expressions.unit, wanted, found)
+    if error is not None:
+        query = FunctionCall("not", (error.query,)) if is_negative else error.query
+        return TypedQuery(query, BOOL, error.fails)
+    cls = expressions.unit.outside(wanted)
+    if cls not in (str, int, bool, list, dict) or not is_json(found.type):
+        return None
+    test: ast.expr = ast.Call(ast.Name("isinstance", ast.Load()), [value, wanted], [])
+    if cls is int:
+        flag = ast.Call(
+            ast.Name("isinstance", ast.Load()), [value, ast.Name("bool", ast.Load())], []
+        )
+        test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), flag)])
+    whole = ast.UnaryOp(ast.Not(), test) if is_negative else test
+    for part in ast.walk(whole):
+        if isinstance(part, ast.expr) and not hasattr(part, "lineno"):
+            ast.copy_location(part, node)
+    return expressions.lower(expressions.unit.rewritten(node, whole))
 
 
 def _all_of(tests: list[TypedQuery]) -> TypedQuery:

@@ -10,9 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.context import (
+    COMPREHENSION,
+    CONDITION,
+    REFUSED_EXPRESSION,
+    TypedQuery,
+    fails_of,
+)
 from holdfast.compiler.expressions.iteration import LoopVariable, Walk, bind, walk
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -36,8 +42,6 @@ from holdfast.compiler.types.types import (
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
-
-COMPREHENSION: Final = "a comprehension"
 
 
 def lower_list_comprehension(
@@ -116,7 +120,10 @@ def _enter(expressions: Expressions, key: ast.AST, generator: ast.comprehension)
     environment = expressions.environment
     for name, held in bind(expressions, generator.target, through.element):
         environment = environment.with_entry(name.id, held)
-    inner = replace(expressions, scope=scope, environment=environment, place=COMPREHENSION)
+    # A comprehension inside of the key of an order, or of a branch, cannot become a loop.
+    is_loop = expressions.place in ("", CONDITION, COMPREHENSION)
+    place = COMPREHENSION if is_loop else expressions.place
+    inner = replace(expressions, scope=scope, environment=environment, place=place)
     test = None
     if generator.ifs:
         test_node = _conjunction(generator.ifs)

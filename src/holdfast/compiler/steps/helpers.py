@@ -82,8 +82,14 @@ def find_repeated(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Repea
             return None
         case _:
             return None
-    inner = (part for part in _evaluated_parts(node) if isinstance(part, ast.Call))
-    return Repeated() if any(find_step(unit, scope, part) is not None for part in inner) else None
+    is_repeated = any(_is_step(unit, scope, part) for part in _evaluated_parts(node))
+    return Repeated() if is_repeated else None
+
+
+def _is_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> bool:
+    if isinstance(node, ast.expr) and node in unit.library.steps:
+        return True
+    return isinstance(node, ast.Call) and find_step(unit, scope, node) is not None
 
 
 def _evaluated_parts(node: ast.AST) -> Iterator[ast.AST]:

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from holdfast import resources
-from holdfast.limits import LIST_READ_MAX
 from holdfast.local.sqlite.database import Database
 from holdfast.runtime.effects import (
     Condition,
@@ -80,7 +79,7 @@ class SqliteStore:
 
     def query_list(self, effect: QueryList) -> ListPage:
         # Read one row more than needed. It shows whether the partition has more rows.
-        size = LIST_READ_MAX if effect.where else effect.limit
+        size = effect.reads if effect.where else effect.limit
         partition, sort = list_keys(effect.table)
         rows = self._rows(
             f"SELECT pk, sk, attributes, NULL FROM {effect.table} "

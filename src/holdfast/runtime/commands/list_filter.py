@@ -8,7 +8,7 @@ A filter narrows the list in one of three ways:
     the rest                 a condition that DynamoDB tests on each entry that it reads
 
 With the third way DynamoDB also reads entries that do not match, at most `LIST_READ_MAX` for each
-query.
+query. A page that is full sooner costs less (`listing.read_page`).
 """
 
 from __future__ import annotations
