@@ -2,8 +2,8 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (Retry, minutes, parallel, seconds, workflow)
-from tests.golden.shop import charge
+from holdfast import (Retry, Worker, minutes, parallel, seconds, workflow)
+from tests.golden.shop import Order, charge
 
 
 @workflow
@@ -26,3 +26,8 @@ def flow(n: int) -> None:
     part.options(timeout=seconds(0.5))(n)
     part.options(retry=Retry())([1, 2][n])
     parallel(charge.options(timeout=minutes(5)), lambda: 1)
+
+
+@workflow
+def routed(order: Order, host: str) -> None:
+    charge.options(runs_on=Worker(host))(order.id, 5)

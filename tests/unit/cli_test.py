@@ -105,6 +105,16 @@ def test_compile_writes_definition_and_map_beside_the_module(holdfast: Project) 
     assert source_map["function"] == "greeting:hello"
 
 
+def test_a_module_may_be_named_by_its_file_also_one_that_begins_with_a_digit(
+    holdfast: Project,
+) -> None:
+    holdfast.module("01_greeting", GREETING)
+    assert holdfast("compile", str(holdfast.folder / "01_greeting.py")) == 0
+    source_map = json.loads((holdfast.folder / "hello.map.json").read_text())
+    assert source_map["function"] == "01_greeting:hello"
+    assert holdfast("check", "01_greeting.py") == 0
+
+
 def test_compile_leaves_a_file_that_is_current_alone(holdfast: Project) -> None:
     holdfast.module("greeting", GREETING)
     holdfast("compile", "greeting")
@@ -175,8 +185,7 @@ def test_check_shows_every_refusal_of_every_module(holdfast: Project) -> None:
     assert not list(holdfast.folder.glob("*.json"))
 
 
-def test_a_module_that_is_named_by_its_file_is_named_back(holdfast: Project) -> None:
-    holdfast.module("greeting", GREETING)
+def test_a_file_that_does_not_exist_is_named_back_as_a_module(holdfast: Project) -> None:
     assert holdfast("compile", "./greeting.py") == 1
     assert "help: name the module: `greeting`" in holdfast.complaints
 
@@ -354,7 +363,7 @@ def test_a_folder_that_is_no_package_is_named_as_one(holdfast: Project) -> None:
         (),
         ("dance",),
         ("show",),
-        ("event", "x", "--data", "1"),
+        ("event", "x"),
         ("answer", "token"),
         ("answer", "token", "--output", "1", "--error", "E"),
         ("start", "hello", "--wait", "-1"),

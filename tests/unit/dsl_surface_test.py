@@ -23,8 +23,10 @@ from holdfast import (
     hours,
     minutes,
     parallel,
+    publish,
     role,
     seconds,
+    send,
     sleep,
     task,
     task_context,
@@ -207,6 +209,16 @@ def test_an_undo_step_that_fails_does_not_stop_the_others() -> None:
 def test_a_question_outside_an_engine_has_no_answer(wait: Any) -> None:
     with pytest.raises(WorkflowError) as refused:
         wait()
+    assert refused.value.code == "HF080"
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: publish("done", 1), lambda: sleep(days(1)), lambda: send("done", 1, key="k")]
+)
+def test_a_step_of_workflows_in_a_running_task_is_an_error(call: Any) -> None:
+    context = TaskContext("e1", None, "flow", "copy", 1, "e1/1")
+    with running_task(context), pytest.raises(WorkflowError, match="`copy` is a task") as refused:
+        call()
     assert refused.value.code == "HF080"
 
 

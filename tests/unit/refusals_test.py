@@ -84,6 +84,7 @@ WITHOUT_EDIT: Final = {
     "HF059": "the call is moved out of the @pure function",
     "HF060": "the author chooses where the task runs",
     "HF061": "the numbers are the author's own",
+    "HF080": "the step moves from the task to the workflow",
     "HF151": "the type is one of several",
     "HF159": "the reply is the author's own value",
     "HF180": "the names are those of boto3",

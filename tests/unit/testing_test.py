@@ -289,6 +289,8 @@ def test_the_output_of_a_failure_names_unused_events() -> None:
 def test_a_loop_that_the_script_never_ends_is_refused() -> None:
     with pytest.raises(ScriptError, match=r"not over after 10,000 calls, .*: poll, sleep\."):
         World({flows.poll: "pending"}).run(flows.poll_until_done, "j1")
+    with pytest.raises(ScriptError, match=r"not over after 20 calls, .*calls_max=100_000"):
+        World({flows.poll: "pending"}, calls_max=20).run(flows.poll_until_done, "j1")
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,10 @@ class Registry:
 
 
 def _import(name: str) -> ModuleType:
-    if all(part.isidentifier() for part in name.split(".")):
+    """Import a module by its name. A name may begin with a digit (`01_signup`), although no
+    `import` statement can name such a module.
+    """
+    if all(f"_{part}".isidentifier() for part in name.split(".")):
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:

@@ -17,6 +17,7 @@ from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, tim
 from holdfast.api.requests import Received
 from holdfast.api.scopes import Undo, compensating, shielded, timeout
 from holdfast.api.tasks import (
+    LOCAL_EXECUTION,
     BlockTimeout,
     CompensationFailed,
     GroupFailed,
@@ -104,7 +105,7 @@ def sleep(duration: timedelta, /) -> None:
 
     A direct run without a harness has no clock and continues at once.
     """
-    stand_in = harness.get()
+    stand_in = _find_harness("sleep")
     if stand_in is not None:
         stand_in.sleep(duration.total_seconds())
 
@@ -118,7 +119,7 @@ def sleep_until(moment: datetime, /) -> None:
     """
     if moment.utcoffset() is None:
         raise ValueError("sleep_until() takes a datetime with a time zone")
-    stand_in = harness.get()
+    stand_in = _find_harness("sleep_until")
     if stand_in is not None:
         stand_in.sleep_until(moment)
 
@@ -347,7 +348,7 @@ def publish(name: str, value: object, /) -> None:
 
     Reading does not wake the execution. In a direct run without a harness this does nothing.
     """
-    stand_in = harness.get()
+    stand_in = _find_harness("publish")
     if stand_in is not None:
         stand_in.publish(name, value)
 
@@ -358,13 +359,28 @@ def note(**attributes: object) -> None:
     The workflow declares them in `@workflow(search={…})`. In a direct run without a harness this
     does nothing.
     """
-    stand_in = harness.get()
+    stand_in = _find_harness("note")
     if stand_in is not None:
         stand_in.note(attributes)
 
 
-def _require_harness(function: str, *names: str) -> Harness:
+def _find_harness(function: str) -> Harness | None:
+    """Return the harness; None in a direct run without one. Raises WorkflowError HF080 in a task:
+    without the error the call would do nothing there, and no test would show it.
+    """
     stand_in = harness.get()
+    context = task_context()
+    if stand_in is None and context.execution != LOCAL_EXECUTION:
+        # Imported here because only a mistake needs it. Each module that is imported makes the
+        # start of a Lambda function slower.
+        from holdfast.api.workflow_only import help_for, message_of  # noqa: PLC0415
+
+        raise WorkflowError("HF080", message_of(function, context.task), help=help_for(function))
+    return stand_in
+
+
+def _require_harness(function: str, *names: str) -> Harness:
+    stand_in = _find_harness(function)
     if stand_in is None:
         call = f"{function}({', '.join(map(repr, names))})"
         raise WorkflowError(

@@ -129,8 +129,10 @@ class TaskContext:
         return traceparent(self.execution, attempt_span(self.idempotency_key, self.attempt))
 
 
+#: The execution of a function that runs outside of an engine.
+LOCAL_EXECUTION: Final = "local"
 _LOCAL = TaskContext(
-    execution="local", name=None, workflow="", task="", attempt=1, idempotency_key="local"
+    execution=LOCAL_EXECUTION, name=None, workflow="", task="", attempt=1, idempotency_key="local"
 )
 _running: ContextVar[TaskContext] = ContextVar("running_task", default=_LOCAL)
 

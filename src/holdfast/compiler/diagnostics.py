@@ -65,7 +65,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF066": "a secret where none can be kept",
         "HF070": "a module that cannot be found",
         "HF071": "two tasks or two workflows with one name",
-        "HF080": "a wait outside an engine",
+        "HF080": "a wait outside an engine, or a step of workflows in a task",
         "HF085": "the name of a published value that is computed",
         "HF086": "a start of what is no workflow",
         "HF087": "`again` where the workflow cannot go on as new",

@@ -51,8 +51,26 @@ def modules_or_default(named: Sequence[str]) -> list[str]:
 
 
 def modules_or_none(named: Sequence[str]) -> list[str]:
-    """Return the modules; none for a command that works without modules."""
-    return list(named) or modules_of(project_root())
+    """Return the modules; none for a command that works without modules. A module may be named by
+    its file.
+    """
+    return [_module_of(name) for name in named] or modules_of(project_root())
+
+
+def _module_of(name: str) -> str:
+    """Return the name of the module in a file, as Python imports it; other names as they are."""
+    file = Path(name)
+    if file.suffix != ".py" or not file.is_file():
+        return name
+    file = file.resolve()
+    folders = {Path(folder).resolve() for folder in sys.path} | {project_root(), Path.cwd()}
+    around = [folder for folder in folders if file.is_relative_to(folder)]
+    if not around:
+        return name
+    # From the innermost folder the name is the shortest. The modules of the project import it by
+    # this name, so it is not imported twice.
+    innermost = max(around, key=lambda folder: len(folder.parts))
+    return ".".join(file.relative_to(innermost).with_suffix("").parts)
 
 
 def modules_of(root: Path) -> list[str]:

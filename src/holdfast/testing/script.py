@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError
 
@@ -38,6 +38,9 @@ from holdfast.testing.outcomes import (
 )
 from holdfast.testing.places import WaitingPlace
 from holdfast.testing.secrecy import SEALS, to_json
+
+#: A run fails after this many calls, because a script with so many probably never ends.
+CALLS_MAX: Final = 10_000
 
 
 class Diverged(Exception):  # noqa: N818
@@ -100,6 +103,7 @@ class Script:
     draw: Callable[[WaitingPlace, int], Outcome] | None = None
     #: These limits replace the limits with the same names that tasks declare.
     limits: Sequence[Limit] = ()
+    calls_max: int = CALLS_MAX
     #: The tasks and events of the direct run, by name. The compiled run looks them up here, because
     #: it has only their names.
     tasks: dict[str, Task[..., Any]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from holdfast.api.boundary import JsonValue
 from holdfast.testing.ends import End
@@ -21,9 +21,6 @@ from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import CallKind, RunPath, WaitingPlace
 from holdfast.testing.script import Script, ScriptedAnswer, Sent
 from holdfast.testing.sets import takes_sets
-
-#: A run fails after this many calls, because a script with so many probably never ends.
-CALLS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +233,7 @@ class Timeline:
         timeout = place.timeout_ms
         is_sleep = place.kind == "sleep"
         assert place.kind != "silent"
-        if len(self.calls) == CALLS_MAX:
+        if len(self.calls) == self.script.calls_max:
             raise self._endless()
         self.calls.append(
             Call(
@@ -315,8 +312,9 @@ class Timeline:
     def _endless(self) -> ScriptError:
         names = ", ".join(sorted({call.name or "sleep" for call in self.calls[-100:]}))
         return ScriptError(
-            f"the workflow is not over after {CALLS_MAX:,} calls, the last of them of: {names}. "
-            "Script what ends the loop: in_turn(pending, pending, done), or world.stop(at=…)"
+            f"the workflow is not over after {self.script.calls_max:,} calls, the last of them of: "
+            f"{names}. Script what ends the loop: in_turn(pending, pending, done), or "
+            "world.stop(at=…). For a run that needs more calls: World(…, calls_max=100_000)"
         )
 
     def stuck(self) -> ScriptError:

@@ -21,7 +21,7 @@ from holdfast.testing.definitions import definition_of, introduce, received_by, 
 from holdfast.testing.direct import run_direct
 from holdfast.testing.ends import End, EndStatus
 from holdfast.testing.outcomes import UNSCRIPTED, Outcome, ScriptError, require_duration
-from holdfast.testing.script import Script, Sent
+from holdfast.testing.script import CALLS_MAX, Script, Sent
 from holdfast.testing.secrecy import SEALS, to_json
 from holdfast.testing.sets import gives_sets
 from holdfast.testing.timeline import Call, Trace
@@ -109,7 +109,7 @@ class World:
     `others` is the outcome of every other call. With None such a call returns None, and a task that
     must return a value is refused; `real` calls the task itself. `starts` is the time of the
     virtual clock at the start. Tasks keep their declared limits; `limits` replaces those with the
-    same names.
+    same names. A run with more than `calls_max` calls fails, because it probably never ends.
     """
 
     def __init__(
@@ -119,7 +119,9 @@ class World:
         others: Outcome = UNSCRIPTED,
         starts: datetime = STARTED,
         limits: Sequence[Limit] = (),
+        calls_max: int = CALLS_MAX,
     ) -> None:
+        self._calls_max = calls_max
         self._limits = tuple(limits)
         self._outcomes = {_name(key): outcome for key, outcome in (outcomes or {}).items()}
         self._others = others
@@ -215,6 +217,7 @@ class World:
             workflow=workflow.name,
             received=received_by(workflow),
             limits=self._limits,
+            calls_max=self._calls_max,
         )
 
 

@@ -2,8 +2,8 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (Retry, minutes, parallel, seconds, task, workflow)
-from tests.golden.shop import charge
+from holdfast import (Retry, Worker, minutes, parallel, seconds, task, workflow)
+from tests.golden.shop import Order, charge
 
 
 @task(timeout=seconds(90))
@@ -26,3 +26,19 @@ def flow(n: int) -> None:
     first = numbers[n]  # on a line of its own, and then the call with first
     part.options(retry=Retry())(first)
     parallel(lambda: charge.options(timeout=minutes(5))("a", 1), lambda: 1)
+
+
+@task(runs_on=Worker("a"))
+def charge_on_a(order_id: str, cents: int) -> None: ...
+
+
+@task(runs_on=Worker("b"))
+def charge_on_b(order_id: str, cents: int) -> None: ...
+
+
+@workflow
+def routed(order: Order, host: str) -> None:
+    if host == "a":
+        charge_on_a(order.id, 5)
+    else:
+        charge_on_b(order.id, 5)

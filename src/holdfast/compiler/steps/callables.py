@@ -9,12 +9,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
+from types import CodeType, ModuleType
+from typing import Any, Final
 
 from holdfast import limits
+from holdfast.api import surface
 from holdfast.api.runs_on import BatchJob, Fargate, Worker
 from holdfast.api.services import ServiceCall
 from holdfast.api.surface import Pure, Task, Workflow
+from holdfast.api.workflow_only import help_for, message_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.types.models import secret_in
 
@@ -28,6 +31,27 @@ class Obstacle:
     help: str
 
 
+#: The functions of the language that belong to workflows alone, by identity.
+_WORKFLOW_ONLY: Final = frozenset(
+    map(
+        id,
+        (
+            surface.sleep,
+            surface.sleep_until,
+            surface.wait_for_event,
+            surface.receive,
+            surface.request,
+            surface.ask,
+            surface.publish,
+            surface.note,
+            surface.again,
+            surface.send,
+            surface.start,
+            surface.stop,
+            surface.execution_id,
+        ),
+    )
+)
 #: The longest time-out of a task that runs in the worker itself. The compiler refuses a longer one.
 _inline_seconds_max: ContextVar[int] = ContextVar(
     "inline_seconds_max", default=limits.INLINE_TIMEOUT_SECONDS_MAX
@@ -83,6 +107,8 @@ def _obstacles(
         yield Obstacle("HF187", message, "pass the name of the secret, which the function reads")
     if isinstance(declared, Pure):
         yield from _tasks_inside(declared)
+    for function in _steps_inside(getattr(declared.function, "__code__", None), declared):
+        yield Obstacle("HF080", message_of(function, declared.name), help_for(function))
     if not _is_whole(declared.timeout) or not _is_whole(declared.heartbeat):
         message = f"the timeout and heartbeat of `{declared.name}` must be whole seconds"
         yield Obstacle("HF052", message, "@task(timeout=seconds(90))")
@@ -115,6 +141,30 @@ def _tasks_inside(declared: Pure[..., Any]) -> Iterator[Obstacle]:
             message = f"`{declared.name}` is @pure and calls the task `{part.argval}` inside"
             help_ = f"call `{part.argval}` in the workflow, and give `{declared.name}` its result"
             yield Obstacle("HF059", message, help_)
+            return
+
+
+def _steps_inside(code: CodeType | None, declared: Task[..., Any]) -> Iterator[str]:
+    """Yield the names of the steps of workflows that a task's own code calls. They do nothing in a
+    task, or fail there.
+    """
+    if code is None:
+        return
+    found: Any = None
+    for part in dis.get_instructions(code):
+        match part.opname:
+            case "LOAD_GLOBAL":
+                found = declared.function.__globals__.get(part.argval)
+            case "LOAD_ATTR" | "LOAD_METHOD":
+                is_ours = isinstance(found, ModuleType) and found.__name__ == "holdfast"
+                found = getattr(found, part.argval, None) if is_ours else None
+            case "LOAD_CONST" if isinstance(part.argval, CodeType):
+                yield from _steps_inside(part.argval, declared)
+                continue
+            case _:
+                continue
+        if id(found) in _WORKFLOW_ONLY:
+            yield part.argval
             return
 
 

@@ -41,6 +41,10 @@ _STEPS: Final = frozenset(
 #: The result for a step that was already refused. Callers add no second message for such a call.
 REFUSED_STEP: Final = object()
 _CONDITION: Final = "wait_for_condition(check, every=minutes(5), backoff=2.0, most=hours(6))(order)"
+_POOL: Final = (
+    "@task(runs_on=Worker(…)) for each pool, and an `if` that calls the one of the pool; work that "
+    "must stay on one machine is one task"
+)
 _DURATIONS: Final = (surface.seconds, surface.minutes, surface.hours, surface.days, timedelta)
 
 
@@ -122,6 +126,10 @@ def _with_options(
     node: ast.Call,
     called: Task[..., Any] | Workflow[..., Any],
 ) -> Task[..., Any] | Workflow[..., Any]:
+    if any(keyword.arg == "runs_on" for keyword in node.keywords):
+        message = "a call cannot choose where its task runs: the definition names the pool"
+        unit.refuse(node, "HF008", message, _POOL)
+        return called
     is_task = isinstance(called, Task)
     known = ("timeout", "heartbeat", "retry", "label") if is_task else ("timeout", "retry", "label")
     settings = {
