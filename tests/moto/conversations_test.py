@@ -22,7 +22,9 @@ _HANDLED_MS = 500
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[LocalStack[LocalCloud]]:
-    with local_stack(deployment_of([flows.__name__]), VirtualClock(START_MS)) as stack:
+    with local_stack(
+        deployment_of([flows.__name__, request_flows.__name__]), VirtualClock(START_MS)
+    ) as stack:
         yield stack
 
 
@@ -65,9 +67,8 @@ def test_a_conversation_through_a_local_stack(stack: LocalStack[LocalCloud], tal
     assert client.describe(run)["output"] == talk.output
 
 
-def test_a_workflow_asks_another_through_a_local_stack() -> None:
-    with local_stack(deployment_of([request_flows.__name__]), VirtualClock(START_MS)) as stack:
-        client = client_of(stack)
-        for amount, total in ((2, 2), (5, 7)):
-            asked = client.start("adds", {"name": "k", "amount": amount})
-            assert asked.describe()["output"] == total
+def test_a_workflow_asks_another_through_a_local_stack(stack: LocalStack[LocalCloud]) -> None:
+    client = client_of(stack)
+    for amount, total in ((2, 2), (5, 7)):
+        asked = client.start("adds", {"name": "k", "amount": amount})
+        assert asked.describe()["output"] == total
