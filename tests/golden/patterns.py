@@ -70,6 +70,15 @@ def flow(
     match n:
         case int():
             late = "number"
+    match n:
+        case str(start, end):
+            pass
+    match n:
+        case {"a": 1}:
+            pass
+    match d:
+        case {1: 1}:
+            pass
     match (n, 1):
         case (a, b, c):
             pass

@@ -13,6 +13,7 @@ from holdfast.local.stack import LocalStack, deployment_of, local_stack
 from holdfast.remote.connecting import Api
 from tests.moto.schedules_test import START_MS
 from tests.unit import conversation_flows as flows
+from tests.unit import request_flows
 from tests.unit.conversations_test import TALKS, Ask, Talk, first_parameter
 
 #: A request is handled by then; nothing else is due so soon.
@@ -21,7 +22,9 @@ _HANDLED_MS = 500
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[LocalStack[LocalCloud]]:
-    with local_stack(deployment_of([flows.__name__]), VirtualClock(START_MS)) as stack:
+    with local_stack(
+        deployment_of([flows.__name__, request_flows.__name__]), VirtualClock(START_MS)
+    ) as stack:
         yield stack
 
 
@@ -62,3 +65,10 @@ def test_a_conversation_through_a_local_stack(stack: LocalStack[LocalCloud], tal
     stack.pump.run_until_idle(until_ms=begin_ms + talk.lasts * 1_000)
     [run] = {row["execution"] for row in client.list(workflow=talk.workflow.name)} - before
     assert client.describe(run)["output"] == talk.output
+
+
+def test_a_workflow_asks_another_through_a_local_stack(stack: LocalStack[LocalCloud]) -> None:
+    client = client_of(stack)
+    for amount, total in ((2, 2), (5, 7)):
+        asked = client.start("adds", {"name": "k", "amount": amount})
+        assert asked.describe()["output"] == total

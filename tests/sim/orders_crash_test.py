@@ -49,7 +49,7 @@ FATES = [
 def test_one_crash_at_any_effect_changes_nothing(fate: Fate, when: When) -> None:
     count = CrashAt(None, when)
     expected = OrderShop(count).fulfil([an_order(fate)])
-    assert count.seen > 90
+    assert count.seen >= 90
 
     for number in some(count.numbers):
         crash = CrashAt(number, when)

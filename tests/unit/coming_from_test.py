@@ -13,7 +13,13 @@ from holdfast.compiler.compile import compile_module
 from tests.unit.dsl_kit import loaded
 
 FOLDER: Final = Path(__file__).parents[2] / "docs/how-to/coming-from"
-PAGES: Final = ["airflow-prefect.md", "dbos.md", "step-functions.md", "temporal.md"]
+PAGES: Final = [
+    "airflow-prefect.md",
+    "dbos.md",
+    "restate-durable-functions.md",
+    "step-functions.md",
+    "temporal.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

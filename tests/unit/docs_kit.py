@@ -35,7 +35,7 @@ from pydantic import AwareDatetime, BaseModel, SecretStr, TypeAdapter
 
 from holdfast import (
     Retry, TaskError, WaitTimeout, ask, aws, choice, compensating, days, each, execution_id, first,
-    hours, http, minutes, parallel, publish, pure, role, seconds, send, shielded, sleep,
+    hours, http, minutes, parallel, publish, pure, request, role, seconds, send, shielded, sleep,
     sleep_until, start, task, timeout, wait_for_condition, wait_for_event, workflow,
 )
 

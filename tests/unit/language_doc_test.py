@@ -68,7 +68,7 @@ DIFFERENCES = [
 def run(folder: Path, body: str, subject: JsonValue = 0, type_: str = "int") -> None:
     """Run a body both ways; `World.run` compares the results."""
     with loaded(folder, module_with(body, subject=type_)) as module:
-        answers = {"bank.confirmed": {"id": "p1", "cents": 500}, "Ship it?": True}
+        answers = {"bank.confirmed": {"id": "p1", "cents": 500}, "Ship it?": True, "total": 8}
         World(answers, others=real).run_json(module.program, {**INPUT, "subject": subject})
 
 

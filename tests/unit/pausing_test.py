@@ -240,13 +240,6 @@ def iter_of(effect: Effect) -> Any:
     yield effect
 
 
-def test_a_log_that_was_never_paused_keeps_its_format() -> None:
-    shop = Shop(NAP, work)
-    run = shop.start()
-    settle(shop)
-    shop.world.call(Log("default", run, "old", "", Formats(1, 1, 1)).load())
-
-
 # -- crashes ---------------------------------------------------------------------------------------
 
 

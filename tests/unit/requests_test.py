@@ -336,3 +336,8 @@ def test_step_functions_cannot_reply(tmp_path: Path) -> None:
     source = f"{BLOCK}        request.reply(1)\n    return 1\n"
     with loaded(tmp_path, source) as module, pytest.raises(CompileErrors, match="cannot reply"):
         to_step_functions(compile_workflow(module.flow), Source.of(module))
+
+
+def test_step_functions_cannot_ask_another_workflow() -> None:
+    with pytest.raises(CompileErrors, match="cannot send a request"):
+        to_step_functions(compile_workflow(request_flows.adds), Source.of(request_flows))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.compiler.compile import compile_workflow
 from holdfast.errors import RequestError
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
@@ -16,6 +18,7 @@ from holdfast.stepfunctions.catalogue import Service
 from holdfast_simulator.invariants import check
 from tests.builders import CHANCE, KEYS, Machine, Shop, call, chain, machine, wait_for
 from tests.unit.core_kit import part
+from tests.unit.dsl_kit import loaded
 from tests.unit.host_kit import Site
 from tests.unit.states_kit import PLACE
 
@@ -200,6 +203,36 @@ def test_an_execution_that_was_undone_is_not_retried() -> None:
 
     assert shop.describe(run)["status"] == "ABORTED"
     assert tasks.calls == {"undo paid": 1}
+    error = refused(shop, run)
+    assert "has undone" in error.message
+    assert "another name" in error.help
+
+
+TRAVEL = """
+from holdfast import compensating, task, workflow
+
+@task
+def reserve() -> str: ...
+@task
+def release() -> None: ...
+@task
+def charge() -> str: ...
+
+@workflow
+def travel() -> str:
+    with compensating() as undo:
+        reserve()
+        undo(release)
+        return charge()
+"""
+
+
+def test_an_execution_that_undid_its_steps_after_an_error_is_not_retried(tmp_path: Path) -> None:
+    with loaded(tmp_path, TRAVEL) as module:
+        shop, tasks, run = failed(compile_workflow(module.travel).asl)
+
+    assert tasks.calls == {"reserve": 1, "charge": 1, "release": 1}
+
     error = refused(shop, run)
     assert "has undone" in error.message
     assert "another name" in error.help

@@ -46,6 +46,7 @@ RUN_BY: Final = {
     "cookbook-work.md": "tests/unit/snippets_test.py",
     f"{COMING_FROM}/airflow-prefect.md": "tests/unit/coming_from_test.py",
     f"{COMING_FROM}/dbos.md": "tests/unit/coming_from_test.py",
+    f"{COMING_FROM}/restate-durable-functions.md": "tests/unit/coming_from_test.py",
     f"{COMING_FROM}/step-functions.md": "tests/unit/coming_from_test.py",
     f"{COMING_FROM}/temporal.md": "tests/unit/coming_from_test.py",
     "construct.md": "tests/infra/construct_test.py",

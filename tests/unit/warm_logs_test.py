@@ -13,7 +13,7 @@ import pytest
 from holdfast import limits
 from holdfast.errors import HoldfastBug
 from holdfast.runtime import messages
-from holdfast.runtime.effects import Put
+from holdfast.runtime.effects import Put, TaskFailed
 from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.codec import Reader
 from holdfast.runtime.storage.log import Log
@@ -190,6 +190,19 @@ def test_an_api_in_the_process_of_the_worker_folds_nothing_of_an_execution_that_
     shop.front = elsewhere
     assert again == shop.describe(run)
     assert "ExecutionRedriven" in {event.type for event in shop.history(run).events}
+
+
+def test_the_last_failure_is_described_alike_by_the_process_of_the_worker_and_by_another() -> None:
+    failed = TaskFailed("KeyError", "'order-12'", '  File "shop.py", line 8, in ship')
+    shop = Shop(machine({"ship": call("ship")}), tasks=lambda _: failed)
+    ended = WarmLogs(of_ended=True)
+    shop.world.setting = replace(shop.world.setting, ended_logs=ended)
+    elsewhere, here = shop.front, replace(shop.front, ended_logs=ended)
+    run = shop.start()
+    rest(shop)
+    expected = {"task": "ship", "error": "KeyError", "cause": "'order-12'"}
+    for shop.front in (elsewhere, here):
+        assert shop.describe(run)["last_failure"].items() >= expected.items()
 
 
 def test_a_recovery_reads_the_records_of_its_message() -> None:

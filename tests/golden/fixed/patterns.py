@@ -41,8 +41,8 @@ def flow(
         case found if found.id == order.id:
             pass
     match order.lines:
-        case [first, *_]:
-            rest = order.lines[1:]
+        case [first, *others]:
+            rest = others
     match xs:
         case [a]:
             pass
@@ -65,6 +65,12 @@ def flow(
     match n:
         case 5:
             late = "number"
+    match n:
+        case str():
+            pass
+    match d:
+        case {"kind": "card"}:
+            pass
     match (n, 1):
         case (a, b):
             pass

@@ -50,7 +50,8 @@ def flow(order: Order, n: int) -> None:
     wait_for_event("found", Found, key=order.id)
     wait_for_event("perhaps", Perhaps, key=order.id)
     wait_for_event("pair", Pair, key=order.id)
-    ask("Sure?", bool, assignee=f"{order.coupon}")
+    if order.coupon is not None:
+        ask("Sure?", bool, assignee=order.coupon)
     wait_for_event("sent", Payment, key=order.id)
     wait_for_event("loose", Loose, key=order.id)
     wait_for_event("once", Payment, key=order.id)

@@ -16,6 +16,7 @@ from holdfast import limits
 from holdfast.api import surface
 from holdfast.api.runs_on import BatchJob, Fargate, Worker
 from holdfast.api.services import ServiceCall
+from holdfast.api.step_types import HumanApproval
 from holdfast.api.surface import Pure, Task, Workflow
 from holdfast.api.workflow_only import help_for, message_of
 from holdfast.compiler.signatures import signature_of
@@ -107,6 +108,9 @@ def _obstacles(
         yield Obstacle("HF187", message, "pass the name of the secret, which the function reads")
     if isinstance(declared, Pure):
         yield from _tasks_inside(declared)
+    if isinstance(declared, HumanApproval):
+        # The compiler makes a question of it. Its function asks in direct runs alone.
+        return
     for function in _steps_inside(getattr(declared.function, "__code__", None), declared):
         yield Obstacle("HF080", message_of(function, declared.name), help_for(function))
     if not _is_whole(declared.timeout) or not _is_whole(declared.heartbeat):

@@ -165,7 +165,7 @@ class Rewriting:
             case "arn":
                 # The state calls a service and is already in the form that AWS uses.
                 return state
-            case "again" | "reply" | "pool" | "container":
+            case "again" | "reply" | "request.waitForTaskToken" | "pool" | "container":
                 # AWS cannot run this task, and `refusals` reports that.
                 return state
             case "stop":

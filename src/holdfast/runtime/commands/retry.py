@@ -7,9 +7,10 @@ corrects a task is enough. AWS calls the same operation a redrive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any, Final, Literal
 
+from holdfast.asl.program import TaskState
 from holdfast.core.state import Execution, Lanes
 from holdfast.errors import RequestError
 from holdfast.limits import CAUSE_CHARACTERS_MAX
@@ -17,7 +18,7 @@ from holdfast.runtime import inbox
 from holdfast.runtime.commands import fields, keyed
 from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.effects import Clock, JsonResult, NoResult
+from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
 
 Obstacle = Literal["RUNNING", "SUCCEEDED", "UNDONE"]
 #: The longest name of a caller. ARNs of IAM and subjects of tokens are shorter.
@@ -66,6 +67,12 @@ def retry(
     words = fields.texts(request, {"reason": CAUSE_CHARACTERS_MAX})
     log = yield from known.require_log(tenant, identifier)
     reason = obstacle(log.state)
+    if (
+        reason is None
+        and log.state is not None
+        and (yield from _raises_after_undo(known, tenant, log.state))
+    ):
+        reason = "UNDONE"
     if reason is not None:
         raise RequestError(
             "HF218",
@@ -79,6 +86,22 @@ def retry(
     at = (now_ms, chance)
     yield from send_retry(tenant, log.run, log.state, at, by=by, reason=words.get("reason"))
     return {"execution": log.run, "retry": log.state.redrives + 1, "from": _open_steps(log.state)}
+
+
+def _raises_after_undo(
+    known: Lookup, tenant: str, state: Execution
+) -> Generator[Effect, Any, bool]:
+    """Return True when a `compensating` block has undone its steps and raised the error again.
+
+    The execution ended at that raise. A retry would raise again at once, because the steps before
+    it would not run.
+    """
+    yield from known.programs.fetch(tenant, state.definition)
+    program = known.programs.program(state.definition)
+    raises = {
+        rule.end for rule in program.undos if not isinstance(program.states[rule.end], TaskState)
+    }
+    return any(frame.position in raises for frame in state.resting.values())
 
 
 def send_retry(

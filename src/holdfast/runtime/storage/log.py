@@ -35,6 +35,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast import resources
 from holdfast.core.advance import Transition
+from holdfast.core.events import Event
 from holdfast.core.state import Execution, Status
 from holdfast.cost import item_bytes
 from holdfast.errors import SnapshotError
@@ -422,8 +423,7 @@ class Log:
         self.book = encoded.book
         self.format = int(encoded.item[FORMAT_FIELD])
         self.newest_nonce, self.is_exact = str(encoded.item["w"]), True
-        # Recovery reads no details. They would keep every version of a growing list in memory.
-        events = tuple(event._replace(details={}) for event in step.events)
+        events = tuple(map(_without_values, step.events))
         record = Record(self.sequence, self.newest_nonce, self.message, now_ms, events)
         self.written.append(record)
         self.blob_bytes += sum(map(len, encoded.blobs.values()))
@@ -568,3 +568,10 @@ def draw(run: str, sequence: int, counter: int) -> float:
     """Return a number in [0, 1) that is the same for every worker that writes this record."""
     digest = hashlib.sha256(f"{run}#{sequence}#{counter}".encode()).digest()
     return int.from_bytes(digest[:7], "big") / (1 << 56)
+
+
+def _without_values(event: Event) -> Event:
+    """Return the event for the memory of this process: values would keep every version of a
+    growing list. The failure with a traceback keeps its task and error, for descriptions.
+    """
+    return event if "traceback" in event.holdfast else event._replace(details={})
