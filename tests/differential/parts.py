@@ -85,6 +85,8 @@ _HABITS: Final = (
     "{v} = sum([echo(one) + <int.> for one in <list[int]> if one > 0])",
     "{v} = len([flaky(one.qty) for one in <list[Line]> if one.qty != <int>])",
     "{v} = sum({{str(one): echo(one) for one in <list[int]>}}.values())",
+    "{v}: int = <Line>.model_dump()['qty']",
+    "row: dict[str, Any] = order.model_dump(mode='json'); {v} = len(row)",
     "{v} = len({{echo(one) % 2 for one in <list[int]>}})",
     "{v} = 1 if any(echo(one) > 1 for one in <list[int]>) else 0",
     "{v} = 1 if all(echo(one) < 5 for one in xs if one != <int.>) else 0",

@@ -13,6 +13,7 @@ PATTERNS: Final = {
         "int(<Line>.model_dump()['qty'])",
         "len(asdict(Tally(<int>)))",
         "int(bag['k'] + <int.>)",
+        "len(Level(bag['k']).name)",
         "int(<int.> - thing)",
         "int(bag['k'] * bag.get(<str.>, 2))",
         "int(sum(bag.values()))",

@@ -11,7 +11,7 @@ from holdfast.api.surface import workflow
 from holdfast.compiler.compile import compile_module
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.errors import WorkflowError
-from tests.unit.dsl_kit import assert_same, loaded
+from tests.unit.dsl_kit import assert_same, loaded, run_compiled
 
 HEADER = """
 from __future__ import annotations
@@ -203,3 +203,42 @@ def test_a_workflow_in_a_class_is_refused(tmp_path: Path) -> None:
     with loaded(tmp_path, source) as module, pytest.raises(CompileErrors) as refused:
         compile_module(module)
     assert "without `self`" in str(refused.value)
+
+
+ASSUMED = """
+from typing import Any, Literal, NotRequired, TypedDict
+from holdfast import workflow
+
+class Row(TypedDict):
+    size: int
+    tags: NotRequired[list[str]]
+
+def sized(value: {kind}) -> {kind}:
+    return value
+
+@workflow
+def flow(data: dict[str, Any]) -> Any:
+    value: {kind} = data["x"]
+    return sized(data["x"]), value
+"""
+KINDS: list[tuple[str, list[Any], list[Any]]] = [
+    ("str", ["", "2"], [2, None, ["2"], True]),
+    ("int", [0, 2], [2.5, True, "2"]),
+    ("float | None", [2, 2.5, None], ["", False]),
+    ("list[str]", [[], ["a"], ["a", "b"]], [[[]], ["a", 1], "a", {"a": "b"}]),
+    ("dict[str, list[int]]", [{}, {"a": [], "b": [1]}], [[], {"a": 1}, {"a": [1], "b": ["c"]}]),
+    ("Row", [{"size": 1}, {"size": 1, "tags": ["a"]}], [{}, {"size": "1"}, {"size": 1, "tags": 2}]),
+    ("Literal['a', 'b']", ["a"], ["c", 1]),
+]
+
+
+@pytest.mark.parametrize(("kind", "right", "wrong"), KINDS)
+def test_a_value_of_unknown_type_has_the_kind_of_its_annotation(
+    kind: str, right: list[Any], wrong: list[Any], tmp_path: Path
+) -> None:
+    with loaded(tmp_path, ASSUMED.format(kind=kind)) as module:
+        for value in right:
+            assert assert_same(module.flow, {"data": {"x": value}}).output == [value, value]
+        for value in wrong:
+            cause = run_compiled(module.flow, {"data": {"x": value}}, {}).cause
+            assert f"TypeError: value is declared as {kind}, and this " in str(cause)

@@ -10,7 +10,8 @@ from typing import Any
 
 import typing_extensions
 
-from holdfast.compiler.context import NOTHING, TypedQuery, Unit
+from holdfast.compiler.context import NOTHING, REFUSED_EXPRESSION, TypedQuery, Unit
+from holdfast.compiler.expressions.assumed import checked, is_assumed, made, unreadable
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits, is_bool_for_number
 from holdfast.compiler.types.types import (
@@ -102,8 +103,21 @@ def _literal(node: ast.expr) -> Any:
     return typing.Literal[values] if len(values) == len(parts) else NOTHING
 
 
-def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
-    """Return the type of a value of type `found`, for a name that is annotated with `declared`."""
+def as_declared(
+    unit: Unit, node: ast.expr, value: TypedQuery, declared: Type | None, name: str
+) -> TypedQuery:
+    """Return the value of `node` for a name that is annotated with `declared`. The run checks what
+    is unknown of its type.
+    """
+    type_ = _declared_type(unit, node, value.type, declared)
+    if is_refused(type_):
+        return REFUSED_EXPRESSION
+    if declared is not None and is_assumed(value.type, declared):
+        value = checked(value, declared, name)
+    return value._replace(type=type_)
+
+
+def _declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | None) -> Type:
     if declared is None or is_refused(found):
         return found
     if declared == UNKNOWN:
@@ -116,6 +130,12 @@ def declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | Non
         declared = join_all(
             DURATION if member == WRITTEN_DURATION else member for member in members_of(declared)
         )
+    if unreadable(found, declared):
+        message = f"Python makes no {describe(declared)} of a value of unknown type: it stays JSON"
+        text = made(unit.text(value), found, declared)
+        help_ = text or f"return {describe(declared)} from a @pure function, or from the task"
+        unit.refuse(value, "HF040", message, help_)
+        return REFUSED
     if _may_fit(found, declared):
         if _has_any(declared) and not is_json(found):
             return found
@@ -140,7 +160,7 @@ def _may_fit(found: Type, declared: Type) -> bool:
     match (found, declared):
         case (ListOf(some, is_tuple), ListOf(element, also)) if is_tuple == also:
             return _may_fit(some, element)
-        case (DictOf(some), DictOf(value)) if type(declared) is DictOf:
+        case (DictOf(some), DictOf(value)) if type(found) is type(declared) is DictOf:
             return _may_fit(some, value)
         case _:
             return UNKNOWN in (found, declared) or fits(found, declared)
@@ -192,10 +212,10 @@ def _with_ints(declared: Type) -> Type:
             return join(INT, FLOAT) if declared == FLOAT else declared
 
 
-def parameter_type(
+def as_parameter(
     own: Unit, caller: Unit, parameter: ast.arg, node: ast.expr, value: TypedQuery
-) -> Type:
-    """Return the type of a parameter in a call. `own` is the unit of the function."""
+) -> TypedQuery:
+    """Return the value of a parameter in a call. `own` is the unit of the function."""
     note = parameter.annotation
     declared = None if note is None else annotated_type(own, note)
-    return declared_type(caller, node, value.type, declared)
+    return as_declared(caller, node, value, declared, parameter.arg)

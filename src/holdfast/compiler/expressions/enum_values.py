@@ -19,8 +19,9 @@ from holdfast.compiler.expressions.query import (
     hold,
     literal,
 )
+from holdfast.compiler.expressions.unknowns import key_of_any
 from holdfast.compiler.types.annotations import from_annotation
-from holdfast.compiler.types.types import INT, EnumOf, ListOf, is_refused, is_text
+from holdfast.compiler.types.types import INT, UNKNOWN, EnumOf, ListOf, is_refused, is_text
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -59,8 +60,12 @@ def lower_member(expressions: Expressions, node: ast.Call) -> TypedQuery | None:
     if value.type == EnumOf(cls):
         return value
     kinds = {type(member.value) for member in cls}
-    is_of_kind = (is_text(value.type) and kinds == {str}) or (value.type == INT and kinds == {int})
-    if not is_of_kind:
+    if value.type == UNKNOWN and kinds in ({str}, {int}):
+        # A bool is the number that Python compares it as.
+        value = value._replace(query=key_of_any(value.query))
+    elif not (is_text(value.type) and kinds == {str}) and not (
+        value.type == INT and kinds == {int}
+    ):
         return None
     known = ArrayOf(tuple(Constant(member.value) for member in cls))
     wrong = failure(f"ValueError: no valid {cls.__name__}")

@@ -30,8 +30,8 @@ from holdfast.compiler.context import (
 from holdfast.compiler.expressions.arguments import given_arguments, is_name
 from holdfast.compiler.expressions.declared import (
     annotated_type,
-    declared_type,
-    parameter_type,
+    as_declared,
+    as_parameter,
     returned_type,
 )
 from holdfast.compiler.expressions.query import NULL, Block, Conditional, Variable
@@ -106,16 +106,16 @@ def with_parameters(
     for name in scope.local_names:
         environment = environment.without(name)
     blocks: Blocks = []
-    for parameter, argument, value in given:
-        type_ = parameter_type(helper.unit, unit, parameter, argument or call, value)
-        if is_refused(type_):
+    for parameter, argument, passed in given:
+        value = as_parameter(helper.unit, unit, parameter, argument or call, passed)
+        if is_refused(value.type):
             return None
         query = value.query
         if not is_name(query):
             variable = scope.name(parameter.arg)
             blocks.append((variable, value))
             query = Variable(variable)
-        environment = environment.with_entry(parameter.arg, Held(query, type_))
+        environment = environment.with_entry(parameter.arg, Held(query, value.type))
     return expressions.of_helper(helper.unit, scope, environment), blocks
 
 
@@ -160,7 +160,7 @@ class _Body:
             case ast.Return(value=None):
                 return TypedQuery(NULL, NONE)
             case ast.Return(value=ast.expr() as value):
-                return self._typed(value, self.expressions.lower(value), self.declared)
+                return self._typed(value, self.declared, "the result")
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 return self._named(name, value, None, rest)
             case ast.AnnAssign(
@@ -174,15 +174,15 @@ class _Body:
                 # The statement is a docstring or `pass`, which has no effect.
                 return self.lower(rest)
 
-    def _typed(self, node: ast.expr, value: TypedQuery, declared: Type | None) -> TypedQuery:
-        type_ = declared_type(self.expressions.unit, node, value.type, declared)
-        return REFUSED_EXPRESSION if is_refused(type_) else value._replace(type=type_)
+    def _typed(self, node: ast.expr, declared: Type | None, name: str) -> TypedQuery:
+        value = self.expressions.lower(node)
+        return as_declared(self.expressions.unit, node, value, declared, name)
 
     def _named(
         self, name: str, node: ast.expr, declared: Type | None, rest: Sequence[ast.stmt]
     ) -> TypedQuery:
         here = self.expressions
-        value = self._typed(node, here.lower(node), declared)
+        value = self._typed(node, declared, name)
         variable = here.scope.name(name)
         held = Held(Variable(variable), value.type)
         inner = here.with_environment(here.environment.with_entry(name, held))

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
-from holdfast.compiler.expressions.declared import declared_type
+from holdfast.compiler.expressions.declared import as_declared
 from holdfast.compiler.expressions.outside import from_outside
 from holdfast.compiler.expressions.query import ArrayOf, Constant, ItemOf, item_of
 from holdfast.compiler.types.annotations import from_annotation
@@ -30,8 +30,7 @@ def construct_named_tuple(lowering: Lowering, node: ast.Call, cls: Any) -> Typed
     for name, wanted in zip(cls._fields, type_.elements, strict=True):
         if name in given:
             value = lowering.lower(given[name])
-            if is_refused(declared_type(lowering.unit, given[name], value.type, wanted)):
-                return REFUSED_EXPRESSION
+            value = as_declared(lowering.unit, given[name], value, wanted, name)
         else:
             value = from_outside(lowering.unit, node, cls._field_defaults[name])
         values.append(value)
@@ -58,7 +57,8 @@ def replace_parts(lowering: Lowering, node: ast.Call, value: TypedQuery) -> Type
         part = TypedQuery(ItemOf(value.query, Constant(place)), wanted, value.fails)
         if name in given:
             part = lowering.lower(given[name])
-            if is_refused(declared_type(lowering.unit, given[name], part.type, wanted)):
+            part = as_declared(lowering.unit, given[name], part, wanted, name)
+            if is_refused(part.type):
                 return REFUSED_EXPRESSION
         parts.append(part)
     items = (item_of(one.query) if may_be_list(one.type) else one.query for one in parts)

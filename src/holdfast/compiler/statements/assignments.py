@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.compiler.context import Held, TypedQuery, Unit, item_path
 from holdfast.compiler.expressions import operators
-from holdfast.compiler.expressions.declared import annotated_type, declared_type
+from holdfast.compiler.expressions.declared import annotated_type, as_declared
+from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.expressions.typed_dicts import displayed
 from holdfast.compiler.ir import Assign, Target
 from holdfast.compiler.statements.changes import (
@@ -168,16 +169,16 @@ def _assign_name(
     if isinstance(value, ast.Call) and function is not None:
         variable = statements.scope.name(name)
         found = statements.step(value, function, (Target(variable),), node)
-        type_ = REFUSED if found is None else found
+        given = TypedQuery(Variable(variable), REFUSED if found is None else found)
     else:
-        expression = statements.value(value)
-        type_ = expression.type
+        given = statements.value(value)
         if isinstance(declared, TypedDictOf) and isinstance(value, ast.Dict):
-            type_ = displayed(statements.expressions, value, declared)
-        if not is_refused(type_):
-            variable = statements.scope.name(name)
-            statements.emit(Assign(statements.origin(node), ((variable, expression),)))
-    type_ = declared_type(statements.unit, value, type_, declared)
+            given = given._replace(type=displayed(statements.expressions, value, declared))
+    expression = as_declared(statements.unit, value, given, declared, name)
+    type_ = expression.type
+    if not is_refused(type_) and (function is None or expression.query != given.query):
+        variable = statements.scope.name(name)
+        statements.emit(Assign(statements.origin(node), ((variable, expression),)))
     facts = _facts_of(statements, name, value, type_)
     statements.hold(name, type_, owned=statements.owned(value, type_))
     for path, known in facts.items():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import Environment, Held, LocalFunction, TypedQuery, Unit
 from holdfast.compiler.expressions.arguments import Given, given_arguments, is_name
-from holdfast.compiler.expressions.declared import parameter_type
+from holdfast.compiler.expressions.declared import as_parameter
 from holdfast.compiler.expressions.query import NULL
 from holdfast.compiler.ir import Assign, Return, StatementBlock
 from holdfast.compiler.statements.conditionals import as_if
@@ -189,15 +189,15 @@ def take(statements: Statements, inner: Statements, call: ast.Call, given: list[
     """
     function = inner.unit.functions[inner.scope]
     values: list[tuple[str, TypedQuery]] = []
-    for parameter, node, value in given:
-        type_ = parameter_type(inner.unit, statements.unit, parameter, node or call, value)
+    for parameter, node, argument in given:
+        value = as_parameter(inner.unit, statements.unit, parameter, node or call, argument)
         name = parameter.arg
-        variable = inner.hold(name, type_)
+        variable = inner.hold(name, value.type)
         # Use the argument directly unless the body assigns to the parameter. Then the parameter
         # needs a variable.
         if is_name(value.query) and not is_bound_in_body(function, name):
-            inner.give(name, Held(value.query, type_))
-        elif not is_refused(type_):
+            inner.give(name, Held(value.query, value.type))
+        elif not is_refused(value.type):
             values.append((variable, value))
     if values:
         statements.emit(Assign(statements.origin(call), tuple(values)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import Held, TypedQuery
-from holdfast.compiler.expressions.declared import declared_type
+from holdfast.compiler.expressions.declared import as_declared
 from holdfast.compiler.expressions.durations import refuse_error
 from holdfast.compiler.expressions.query import NULL
 from holdfast.compiler.ir import Assign, Leave, SourcePlace, Way
@@ -44,9 +44,8 @@ def lower_result(statements: Statements, node: ast.AST, given: ast.expr | None) 
     if given is not None:
         result.is_fresh = result.is_fresh and _is_fresh(statements, given)
         value = statements.value(given)
-        type_ = declared_type(statements.unit, given, value.type, result.declared)
-        value = refuse_error(statements.unit, given) if has_error(type_) else value
-        value = value._replace(type=type_)
+        value = as_declared(statements.unit, given, value, result.declared, "the result")
+        value = refuse_error(statements.unit, given) if has_error(value.type) else value
     flow.returned.append(value.type)
     if node is result.last and not flow.finals:
         result.value = value
