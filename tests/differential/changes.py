@@ -81,7 +81,7 @@ _CHANGES: Final = (
             "{x} -= {{<int>}}",
             "{x}.clear()",
             "{v} = len({x} | {{<int>}}) + sum({x} & set(xs))",
-            "{v} = max({x} - {{<int.>}}, default=<int>)",
+            "{v} = max({x} - {{<int.>}}, default=<int.>)",
             "{v} = 1 if {x} <= {{1, 2, 3}} and {x} != {{<int.>}} else 0",
             "{v} = 2 if {x} == set(<list[int]>) or <int.> in {x} else 3",
             "{v} = len({{one % 2 for one in {x} if one > 0}})",

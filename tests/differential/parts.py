@@ -91,7 +91,7 @@ _HABITS: Final = (
     "{v} = 1 if any(echo(one) > 1 for one in <list[int]>) else 0",
     "{v} = 1 if all(echo(one) < 5 for one in xs if one != <int.>) else 0",
     "{v} = [(one, two, echo(two)) for one in <list[int]> for two in range(one)][0][2]",
-    "{v} = echo(<int>) + max((echo(one) for one in <list[int]>), default=<int>)",
+    "{v} = echo(<int>) + max((echo(one) for one in <list[int]>), default=<int.>)",
     "if ({w} := echo(<int>)) > 1: {v} = {w}",
     "{v} = ({w} := <int>) + {w}",
     "while ({w} := echo(<int>)) < 2: {v} += 1; {v} += {w}",
