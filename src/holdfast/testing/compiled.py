@@ -320,7 +320,7 @@ class _Machine:
     def _attempt(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
         if attempt.kind == "command":
             return self._command(path, attempt)
-        if attempt.target == REQUEST:
+        if attempt.kind == "callback" and attempt.target == REQUEST:
             return self._request(path, attempt)
         if attempt.target.startswith(CONTAINER):
             return self._elsewhere(path, attempt)

@@ -182,11 +182,16 @@ def _calls(state: Execution) -> dict[RunPath, _Call]:
     return found
 
 
+def _is_request(waiting: Attempt | Awaiting) -> bool:
+    """Return True for a request to another workflow. A task may have its name."""
+    return waiting.kind == "callback" and waiting.target == REQUEST
+
+
 def _call(frame: Frame) -> _Call | None:
     match frame.waiting:
         case Attempt(kind="pure"):
             return None
-        case Attempt() | Awaiting() as waiting if waiting.target == REQUEST:
+        case Attempt() | Awaiting() as waiting if _is_request(waiting):
             given: Any = waiting.arguments
             return _Call("request", given["name"], given, waiting.attempt, frame.position)
         case Attempt() as waiting:

@@ -506,7 +506,9 @@ def _workflow_of(attempt: Attempt) -> str | None:
 
 def _is_command(attempt: Attempt) -> bool:
     """Return True for a command that the worker carries out itself (`own_commands.py`)."""
-    return attempt.kind == "command" or attempt.target == REQUEST
+    # A task may be named "request", too.
+    is_request = attempt.kind == "callback" and attempt.target == REQUEST
+    return attempt.kind == "command" or is_request
 
 
 def _arns(origin: MachineOrigin | None) -> tuple[str, ...]:
