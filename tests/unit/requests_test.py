@@ -13,8 +13,10 @@ from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.errors import RequestError
+from holdfast.runtime.effects import RunTask, TaskSucceeded
 from holdfast.testing import World, never, real
 from holdfast_simulator.world import Killed
+from tests.builders import Shop
 from tests.unit import request_flows
 from tests.unit.client_kit import MemoryStack
 from tests.unit.dsl_kit import loaded
@@ -342,3 +344,31 @@ def test_step_functions_cannot_reply(tmp_path: Path) -> None:
 def test_step_functions_cannot_ask_another_workflow() -> None:
     with pytest.raises(CompileErrors, match="cannot send a request"):
         to_step_functions(compile_workflow(request_flows.adds), Source.of(request_flows))
+
+
+NAMED_REQUEST = """
+from holdfast import task, workflow
+
+@task
+def request(name: str) -> str:
+    return f"asked {name}"
+
+@workflow
+def flow() -> str:
+    return request("ann")
+"""
+
+
+def test_a_task_may_be_named_request(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def run_task(effect: RunTask) -> TaskSucceeded:
+        asked.append(effect.name)
+        return TaskSucceeded("asked ann")
+
+    with loaded(tmp_path, NAMED_REQUEST) as module:
+        assert World({module.request: real}).run(module.flow).output == "asked ann"
+        shop = Shop(compile_workflow(module.flow).asl, run_task)
+    run = shop.start({})
+    shop.world.run()
+    assert (shop.describe(run)["output"], asked) == ("asked ann", ["request"])

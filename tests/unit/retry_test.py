@@ -224,15 +224,27 @@ def travel() -> str:
         reserve()
         undo(release)
         return charge()
+
+@workflow
+def careful() -> str:
+    try:
+        with compensating() as undo:
+            reserve()
+            undo(release)
+            return charge()
+    except KeyError:
+        return "no such card"
 """
 
 
-def test_an_execution_that_undid_its_steps_after_an_error_is_not_retried(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["travel", "careful"])
+def test_an_execution_that_undid_its_steps_after_an_error_is_not_retried(
+    name: str, tmp_path: Path
+) -> None:
     with loaded(tmp_path, TRAVEL) as module:
-        shop, tasks, run = failed(compile_workflow(module.travel).asl)
+        shop, tasks, run = failed(compile_workflow(getattr(module, name)).asl)
 
     assert tasks.calls == {"reserve": 1, "charge": 1, "release": 1}
-
     error = refused(shop, run)
     assert "has undone" in error.message
     assert "another name" in error.help

@@ -87,6 +87,14 @@ def test_activities_are_listed_in_pages(office: Office) -> None:
     assert "nextToken" not in rest
 
 
+def test_a_page_token_from_the_future_is_invalid(office: Office) -> None:
+    """So read the tokens of the code before tokens had a time."""
+    office.call("CreateActivity", name="z")
+    token = office.call("ListActivities", maxResults=1)["nextToken"]
+    office.world.now_ms -= 3_600_000
+    assert office.refusal("ListActivities", nextToken=token)[0] == "InvalidToken"
+
+
 def test_the_token_of_a_page_expires_after_a_day(office: Office) -> None:
     office.call("CreateActivity", name="z")
     token = office.call("ListActivities", maxResults=1)["nextToken"]

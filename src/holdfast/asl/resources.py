@@ -148,6 +148,13 @@ class Resource:
     pattern: str
 
 
+def is_request(kind: TaskKind, target: str) -> bool:
+    """Return True for a request to another workflow. The target alone does not tell, because a
+    task may be named "request", too.
+    """
+    return kind == "callback" and target == REQUEST
+
+
 def read_resource(text: str) -> Resource | None:
     """Return the work that a Task's Resource requests; None for an unknown resource.
 

@@ -397,8 +397,8 @@ class ChildExecutions:
 
     @property
     def open_lanes(self) -> list[int]:
-        """Return each lane that is open. This looks at each lane that has started. What a worker
-        does for each child uses `waits.open_lanes`.
+        """Return each lane that is open. This looks at each lane that has started. The work of a
+        worker for one child uses `waits.open_lanes` instead, whose cost does not grow.
         """
         return [lane for lane in range(self.started) if self.is_open(lane)]
 

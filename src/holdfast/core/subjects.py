@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, assert_never
 
-from holdfast.asl.resources import CHILD_WORKFLOW, CONTAINER, REQUEST
+from holdfast.asl.resources import CHILD_WORKFLOW, CONTAINER, is_request
 from holdfast.core.state import (
     Admission,
     Attempt,
@@ -164,7 +164,7 @@ def _of_awaiting(awaiting: Awaiting) -> tuple[WaitKind, str]:
         case "ask":
             return WaitKind.ASK, awaiting.text("assignee")
         case "token" | "callback":
-            if awaiting.target == REQUEST:
+            if is_request(awaiting.kind, awaiting.target):
                 return WaitKind.CALLBACK, awaiting.text("name")
             return WaitKind.CALLBACK, awaiting.target.removeprefix(CONTAINER)
         case "activity":

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from holdfast.limits import PAGE_BYTES_MAX
+from holdfast.limits import CLOCK_ERROR_MS, PAGE_BYTES_MAX
 from holdfast.runtime.effects import Clock, Effect
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import invalid_token
@@ -92,8 +92,10 @@ def read_token(service: Service, token: str, scope: str) -> Generator[Effect, An
     mac, packed = data[:_MAC_BYTES], data[_MAC_BYTES:]
     if not hmac.compare_digest(mac, _mac(service, packed, scope)):
         raise invalid_token()
-    now_ms = yield Clock()
-    if int.from_bytes(packed[:_TIME_BYTES], "big") + TOKEN_MS < now_ms:
+    age_ms = (yield Clock()) - int.from_bytes(packed[:_TIME_BYTES], "big")
+    # A token of the code before tokens had a time begins with other bytes, which read as a time far
+    # in the future. Allow for clock skew between two processes.
+    if not -CLOCK_ERROR_MS <= age_ms <= TOKEN_MS:
         raise invalid_token()
     return zlib.decompress(packed[_TIME_BYTES:]).decode()
 

@@ -18,8 +18,8 @@ from holdfast.asl.resources import (
     CHILD_WORKFLOW,
     CONTAINER,
     REPLY,
-    REQUEST,
     STOP,
+    is_request,
     started_by,
 )
 from holdfast.compiler.graphs.services import service_named
@@ -320,7 +320,7 @@ class _Machine:
     def _attempt(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
         if attempt.kind == "command":
             return self._command(path, attempt)
-        if attempt.kind == "callback" and attempt.target == REQUEST:
+        if is_request(attempt.kind, attempt.target):
             return self._request(path, attempt)
         if attempt.target.startswith(CONTAINER):
             return self._elsewhere(path, attempt)

@@ -26,7 +26,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.api.library import library_task
 from holdfast.api.tasks import Task, Workflow
-from holdfast.asl.resources import REQUEST
+from holdfast.asl.resources import is_request
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -182,16 +182,11 @@ def _calls(state: Execution) -> dict[RunPath, _Call]:
     return found
 
 
-def _is_request(waiting: Attempt | Awaiting) -> bool:
-    """Return True for a request to another workflow. A task may have its name."""
-    return waiting.kind == "callback" and waiting.target == REQUEST
-
-
 def _call(frame: Frame) -> _Call | None:
     match frame.waiting:
         case Attempt(kind="pure"):
             return None
-        case Attempt() | Awaiting() as waiting if _is_request(waiting):
+        case Attempt() | Awaiting() as waiting if is_request(waiting.kind, waiting.target):
             given: Any = waiting.arguments
             return _Call("request", given["name"], given, waiting.attempt, frame.position)
         case Attempt() as waiting:

@@ -26,10 +26,8 @@ from holdfast.compiler.types.types import (
     TIME,
     UNKNOWN,
     WRITTEN_DURATION,
-    DictOf,
-    ListOf,
-    TextOf,
     Type,
+    consists_of,
     is_text,
     members_of,
 )
@@ -100,12 +98,4 @@ def _is_shown_as_json(type_: Type) -> bool:
 
 def _is_same_in_json(type_: Type) -> bool:
     """Return True when Python reads the same value from the JSON without knowing the type."""
-    match type_:
-        case ListOf(element, is_tuple=False):
-            return all(map(_is_same_in_json, members_of(element)))
-        case DictOf(value):
-            return all(map(_is_same_in_json, members_of(value)))
-        case TextOf():
-            return True
-        case _:
-            return type_ in (STR, INT, BOOL, NONE, NEVER, UNKNOWN)
+    return consists_of(type_, (STR, INT, BOOL, NONE, NEVER, UNKNOWN))

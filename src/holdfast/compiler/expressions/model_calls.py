@@ -33,11 +33,11 @@ from holdfast.compiler.types.types import (
     Opaque,
     SetOf,
     TextForm,
-    TextOf,
     TupleOf,
     Type,
     TypedDictOf,
     Union,
+    consists_of,
     describe,
     is_json,
     is_refused,
@@ -132,6 +132,7 @@ def _adapted(expressions: Expressions, node: ast.expr) -> Any:
             return named_type(expressions.unit, given) if is_adapter else NOTHING
         case ast.Name() | ast.Attribute() if expressions.is_outside(node):
             found = expressions.unit.outside(node)
+            # pydantic shows the type of an adapter nowhere else.
             return found._type if type(found).__name__ == _ADAPTER else NOTHING  # noqa: SLF001
         case _:
             return NOTHING
@@ -162,15 +163,7 @@ def _validated(
 
 def _is_same_in_json(type_: Type) -> bool:
     """Return True when a value that is read from the JSON equals the value in Python."""
-    match type_:
-        case ListOf(element, is_tuple=False):
-            return all(map(_is_same_in_json, members_of(element)))
-        case DictOf(value):
-            return all(map(_is_same_in_json, members_of(value)))
-        case TextOf():
-            return True
-        case _:
-            return type_ in (STR, INT, FLOAT, BOOL, NONE, NEVER, UNKNOWN)
+    return consists_of(type_, (STR, INT, FLOAT, BOOL, NONE, NEVER, UNKNOWN))
 
 
 def dumped(lowering: Lowering, node: ast.Call, value: TypedQuery, type_: ModelOf) -> TypedQuery:

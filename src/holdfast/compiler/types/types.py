@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import Any, Final, TypeAlias
@@ -288,6 +288,19 @@ def has_error(type_: Type) -> bool:
 
 def members_of(type_: Type) -> tuple[Type, ...]:
     return type_.members if isinstance(type_, Union) else (type_,)
+
+
+def consists_of(type_: Type, kinds: Collection[Type]) -> bool:
+    """Return True when the value is a text or one of these kinds, or lists and dicts of them."""
+    match type_:
+        case ListOf(element, is_tuple=False):
+            return all(consists_of(one, kinds) for one in members_of(element))
+        case DictOf(value):
+            return all(consists_of(one, kinds) for one in members_of(value))
+        case TextOf():
+            return True
+        case _:
+            return type_ in kinds
 
 
 def widen(type_: Type) -> Type:

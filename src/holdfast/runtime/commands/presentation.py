@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import CONTAINER, POOL, REQUEST, started_by
+from holdfast.asl.resources import CONTAINER, POOL, is_request, started_by
 from holdfast.core.decision import iso_time
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
@@ -187,7 +187,7 @@ def _awaited(
         on = {"on": awaiting.target.removeprefix(CONTAINER), "task": awaiting.text("task")}
         place = {"attempt": awaiting.attempt, "entry": awaiting.entry}
         return {"kind": "container", **on, **place, **until}
-    if awaiting.target == REQUEST:
+    if is_request(awaiting.kind, awaiting.target):
         asked = {"request": awaiting.text("name"), "key": awaiting.text("key")}
         return {"kind": "request", **asked, **until}
     given = dict(awaiting.arguments) if isinstance(awaiting.arguments, dict) else {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, Final, Literal
 
-from holdfast.asl.program import TaskState
+from holdfast.asl.program import ChoiceState, FailState, Program
 from holdfast.core.state import Execution, Lanes
 from holdfast.errors import RequestError
 from holdfast.limits import CAUSE_CHARACTERS_MAX
@@ -67,12 +67,8 @@ def retry(
     words = fields.texts(request, {"reason": CAUSE_CHARACTERS_MAX})
     log = yield from known.require_log(tenant, identifier)
     reason = obstacle(log.state)
-    if (
-        reason is None
-        and log.state is not None
-        and (yield from _raises_after_undo(known, tenant, log.state))
-    ):
-        reason = "UNDONE"
+    if reason is None and log.state is not None:
+        reason = yield from _undone(known, tenant, log.state)
     if reason is not None:
         raise RequestError(
             "HF218",
@@ -88,20 +84,35 @@ def retry(
     return {"execution": log.run, "retry": log.state.redrives + 1, "from": _open_steps(log.state)}
 
 
-def _raises_after_undo(
+def _undone(
     known: Lookup, tenant: str, state: Execution
-) -> Generator[Effect, Any, bool]:
-    """Return True when a `compensating` block has undone its steps and raised the error again.
+) -> Generator[Effect, Any, Literal["UNDONE"] | None]:
+    """Return "UNDONE" when a `compensating` block has undone its steps and raised the error again.
 
     The execution ended at that raise. A retry would raise again at once, because the steps before
     it would not run.
     """
     yield from known.programs.fetch(tenant, state.definition)
-    program = known.programs.program(state.definition)
-    raises = {
-        rule.end for rule in program.undos if not isinstance(program.states[rule.end], TaskState)
-    }
-    return any(frame.position in raises for frame in state.resting.values())
+    raises = _raises_of(known.programs.program(state.definition))
+    is_undone = any(frame.position in raises for frame in state.resting.values())
+    return "UNDONE" if is_undone else None
+
+
+def _raises_of(program: Program) -> set[str]:
+    """Return the states that raise an error as soon as an undo has ended. A Choice before them
+    looks for a handler of the error.
+    """
+    found, pending = set[str](), [rule.end for rule in program.undos]
+    while pending:
+        match program.states[pending.pop()]:
+            case FailState(name=name):
+                found.add(name)
+            case ChoiceState(rules=rules, default=default):
+                pending += [rule.next for rule in rules]
+                pending += [] if default is None else [default]
+            case _:
+                pass
+    return found
 
 
 def send_retry(

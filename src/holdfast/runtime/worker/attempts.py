@@ -16,7 +16,7 @@ from dataclasses import field, replace
 from typing import Any, Final, assert_never
 
 from holdfast.asl.program import Program, State, TaskState
-from holdfast.asl.resources import REQUEST, started_by
+from holdfast.asl.resources import is_request, started_by
 from holdfast.core import facts
 from holdfast.core.commands import Command, RunAttempt, StartTimer
 from holdfast.core.facts import Fact
@@ -506,9 +506,7 @@ def _workflow_of(attempt: Attempt) -> str | None:
 
 def _is_command(attempt: Attempt) -> bool:
     """Return True for a command that the worker carries out itself (`own_commands.py`)."""
-    # A task may be named "request", too.
-    is_request = attempt.kind == "callback" and attempt.target == REQUEST
-    return attempt.kind == "command" or is_request
+    return attempt.kind == "command" or is_request(attempt.kind, attempt.target)
 
 
 def _arns(origin: MachineOrigin | None) -> tuple[str, ...]:

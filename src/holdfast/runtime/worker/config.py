@@ -34,10 +34,9 @@ class WorkerConfig:
     the formats of logs that this process reads and writes. `archives`: each ended execution is
     archived before TTL may delete its records. `attempt_seconds_max`: no attempt may run for
     longer here, whatever its time-out, because the process of the worker may end then. `spread`:
-    over how many partitions the stack spreads rows.
-    longer here, whatever its time-out, because the process of the worker may end then.
-    `ended_logs`: those that an API in the same process reads; None: it has no API. `misuse` checks
-    the arguments of a service call before its task is scheduled.
+    over how many partitions the stack spreads rows. `ended_logs`: those that an API in the same
+    process reads; None: it has no API. `misuse` checks the arguments of a service call before its
+    task is scheduled.
     """
 
     programs: Programs

@@ -18,7 +18,7 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, REQUEST, SEND, STOP, started_by
+from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, SEND, STOP, is_request, started_by
 from holdfast.core import facts
 from holdfast.core.facts import Fact
 from holdfast.core.migrating import keeps_key
@@ -48,7 +48,7 @@ def carry_out(setting: WorkerConfig, log: Log, attempt: Attempt) -> Generator[Ef
     if attempt.target == AGAIN and log.state.workflow not in setting.workflows.definitions:
         return facts.TaskUnknown(*ticket)
     try:
-        if attempt.target == REQUEST:
+        if is_request(attempt.kind, attempt.target):
             request_id = yield from _ask(setting.lookup(), log.state, log.tenant, attempt)
             return facts.Submitted(*ticket, {"request": request_id})
         if attempt.target == AGAIN:
