@@ -72,7 +72,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF150": "a search attribute that is not a field of the input",
         "HF151": "a search attribute of a type that cannot be searched",
         "HF152": "`note(…)` of an attribute that the workflow does not declare, or of another type",
-        "HF156": "a key that is not text, or a workflow that does not take the event that starts it",
+        "HF156": "a key that is not text, or a workflow that does not take its first event",
         "HF157": "a call of a workflow that has a key",
         "HF159": "a way through the handling of a request without a reply at its end",
         "HF161": "two tasks of one name in one workflow",
