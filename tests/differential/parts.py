@@ -105,8 +105,7 @@ _HABITS: Final = (
     "{w} = lambda one: one + <int>; {v} = {w}(<int>)",
     "try:\n    while True:\n        {v} += echo([1, 2, 3][{v}])\nexcept Exception:\n    {v} += 10",
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
-    "{w} = {{'a': <bool>, 'b': <int>, 'c': <str>}}\n"
-    "for {w}k, {w}v in {w}.items():\n    {v} += 1 if {w}v else 2",
+    "for {w} in {{'a': <bool>, 'b': <int>, 'c': <str>}}.values():\n    {v} += 1 if {w} else 2",
 )
 
 

@@ -131,7 +131,8 @@ either = s if b else n
 other = xs if b else note
 when = level if b else made
 return [true, either or "none", not either, bool(other), bool(other and n), any(values.values()),
-    all([n, s, b]), 1 if when else 2, [one or 0 for one in (n, s, xs)], list(filter(None, [n, s]))]""",
+    all([n, s, b]), 1 if when else 2, [one or 0 for one in (n, s, xs)],
+    list(filter(None, [n, s]))]""",
         [
             {"n": n, "s": s, "b": b, "xs": xs, "note": note, "level": "r", "made": MADE}
             for n, s, b, xs, note in [
