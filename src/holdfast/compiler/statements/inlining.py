@@ -44,9 +44,15 @@ from holdfast.compiler.statements.functions import (
     take,
 )
 from holdfast.compiler.statements.local_names import local_names
-from holdfast.compiler.statements.ownership import captured_by, chains_in, may_change
+from holdfast.compiler.statements.ownership import (
+    captured_by,
+    chains_in,
+    has_parts_that_may_change,
+    may_change,
+)
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.steps.helpers import is_step, keeps_parameters, own_parts
+from holdfast.compiler.steps.new_values import changes_parameters
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.types.types import NEVER, NONE, is_refused, join_all
 
@@ -81,7 +87,11 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
     if len(statements.unit.diagnostics) > before and not helper.is_local:
         refuse_body(statements.unit, call, helper.name)
     found = _finish(statements, inner, call, body)
-    if may_change(found.type):
+    new, fresh = statements.unit.new_calls, statements.unit.fresh_calls
+    is_new = call in fresh and not has_parts_that_may_change(found.type)
+    is_new = (is_new or not may_change(found.type)) and not changes_parameters(helper.node)
+    (new.add if is_new else new.discard)(call)
+    if may_change(found.type) and not is_new:
         nodes = (one.node for one in given if one.node is not None)
         chains = (chain for node in nodes for chain in chains_in(node, statements.is_durable))
         statements.share_parts(chains)
