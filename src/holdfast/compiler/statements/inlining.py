@@ -44,6 +44,7 @@ from holdfast.compiler.statements.functions import (
     take,
 )
 from holdfast.compiler.statements.local_names import local_names
+from holdfast.compiler.statements.new_values import changes_parameters
 from holdfast.compiler.statements.ownership import (
     captured_by,
     chains_in,
@@ -52,7 +53,6 @@ from holdfast.compiler.statements.ownership import (
 )
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.steps.helpers import is_step, keeps_parameters, own_parts
-from holdfast.compiler.steps.new_values import changes_parameters
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.types.types import NEVER, NONE, is_refused, join_all
 

@@ -119,6 +119,7 @@ from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.mutators import lower_mutator
+from holdfast.compiler.statements.new_values import gives_new_value
 from holdfast.compiler.statements.ownership import (
     captured_levels,
     chains_in,
@@ -148,7 +149,6 @@ from holdfast.compiler.steps.helpers import (
 )
 from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
 from holdfast.compiler.steps.logs import logger_of, lower_log
-from holdfast.compiler.steps.new_values import gives_new_value
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
 from holdfast.compiler.types.types import NEVER, Type, is_refused, join
