@@ -41,11 +41,6 @@ def failure(order: Order) -> Any:
     return None
 
 
-def grown(names: list[str], name: str) -> list[str]:
-    names.append(name)
-    return names
-
-
 def counted(n: int) -> int:
     if n > 3:
         return "many"
@@ -75,7 +70,6 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
     totals = sorted(orders, key=lambda one: total_of(one))
     k = depth(n)
     failed = failure(order)
-    names = grown([order.id], "x")
     counted(n, 3)
     total = with_rate(n) + small(n) + looped(n)
     return total + rate(n) + counted(n)

@@ -18,6 +18,26 @@ from holdfast import timeout
 class Mode(str, Enum):
     FAST = "f"
     SLOW = "s"
+LIMIT = 10
+def put(items: list[int], one: int) -> None:
+    items.append(one)
+    items.append(one * LIMIT)
+def put_all(items: list[int], more: list[int]) -> list[int]:
+    for item in [one for one in more if one]:
+        put(items, item)
+    return items
+def twice(items: list[int]) -> None:
+    put_all(items, list(items))
+    items.sort(reverse=True)
+class Cart(BaseModel):
+    items: list[str] = []
+    total: int = 0
+    def put(self, item: str, price: int = 1) -> None:
+        self.items.append(item)
+        self.total += price
+    def take(self) -> str:
+        self.total -= 1
+        return self.items.pop()
 """
 THINGS: list[Any] = ["a", 1, True, None, 2.5, {"k": 1, "b": [2]}, [1, "x"], [], {}, ""]
 MADE = "2026-03-01T08:00:00Z"
@@ -142,6 +162,77 @@ return [true, either or "none", not either, bool(other), bool(other and n), any(
                 (2, "", False, [], "x"),
             ]
         ],
+    ),
+    "helpers that change their arguments": (
+        "s: str, xs: list[int]",
+        """counts: dict[str, int] = {}
+def bump(counts: dict[str, int], key: str, by: int = 1) -> int:
+    if by > 5:
+        return -1
+    counts[key] = counts.get(key, 0) + by
+    return counts[key]
+last = 0
+for one in (s, "a"):
+    last = bump(counts, one)
+    last = bump(key="z", by=last * 5, counts=counts)
+item = 5
+twice(xs)
+cart = Cart()
+cart.put(s, 2)
+cart.put("b")
+taken = cart.take()
+made = put_all([9], xs)
+put(made, 3)
+return [counts, last, xs, item, cart, taken, made]""",
+        [{"s": "a", "xs": [1, 2]}, {"s": "", "xs": []}],
+    ),
+    "local helpers that change variables around them": (
+        "xs: list[int], s: str",
+        """log: list[str] = []
+count = 0
+def say(text: str) -> None:
+    log.append(text.title())
+def step(number: int) -> int:
+    nonlocal count
+    count += 1
+    try:
+        say(f"try {number} {count}")
+        return echo(xs[number])
+    except Exception:
+        say("failed")
+        return -1
+    finally:
+        log.append(s)
+one = step(0)
+found = [one]
+found[0] = step(1)
+return [log, count, found]""",
+        [{"xs": [4, 5], "s": "q"}, {"xs": [4], "s": ""}],
+    ),
+    "a helper that fails after its change": (
+        "xs: list[int]",
+        """def put(found: list[int], one: int) -> None:
+    found.append(one)
+    found.append(10 // one)
+found: list[int] = []
+try:
+    for x in xs:
+        put(found, x)
+except Exception:
+    found.append(-1)
+return found""",
+        [{"xs": [1, 0, 2]}, {"xs": [5]}, {"xs": []}],
+    ),
+    "two names of one argument": (
+        "xs: list[int], ys: list[int]",
+        """def move(a: list[int], b: list[int]) -> list[int]:
+    if a:
+        b.append(a.pop())
+    return b
+move(xs, xs)
+same = move(xs, ys)
+return [xs, ys, same]""",
+        [{"xs": [1, 2], "ys": []}, {"xs": [], "ys": [3]}],
     ),
     "a text in an Any": ("x: Any", "return x.upper()", [{"x": thing} for thing in THINGS]),
 }

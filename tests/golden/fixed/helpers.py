@@ -50,12 +50,6 @@ def failure(order: Order) -> str | None:
     return None
 
 
-def grown(names: list[str], name: str) -> list[str]:
-    names = list(names)
-    names.append(name)
-    return names
-
-
 def counted(n: int) -> int | str:
     if n > 3:
         return "many"
@@ -87,7 +81,6 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
     x = total_of(order)
     k = depth(n)
     failed = failure(order)
-    many = grown([order.id], "x")
     m = counted(n)
     total = with_rate(n, by=rate) + small(n) + looped(n)
     return total + rate_of(n) + (n if counted(n) == "many" else 0)
