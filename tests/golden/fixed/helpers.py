@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import (each, parallel, pure, task, workflow)
-from tests.golden.shop import CardDeclined, Order, charge
+from tests.golden.shop import Order, charge
 
 
 def joined(names: list[str]) -> str:
@@ -42,14 +42,6 @@ def depth(n: int) -> int:
     return found
 
 
-def failure(order: Order) -> str | None:
-    try:
-        charge(order.id, 1)
-    except CardDeclined as err:
-        return str(err)
-    return None
-
-
 def counted(n: int) -> int | str:
     if n > 3:
         return "many"
@@ -80,7 +72,6 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
     totals = each(orders, lambda one: total_of(one))
     x = total_of(order)
     k = depth(n)
-    failed = failure(order)
     m = counted(n)
     total = with_rate(n, by=rate) + small(n) + looped(n)
     return total + rate_of(n) + (n if counted(n) == "many" else 0)
