@@ -155,16 +155,17 @@ def _renamed(
     """
     known, scope = statements.unit.pasted, statements.scope
     if call not in known:
-        names: dict[str, str] = {}
-        for name in sorted(_own_names(helper.node)):
-            if kept.get(name) is None:
-                names[name] = _free_name(statements, helper, name)
+        names = {
+            name: _free_name(statements, helper, name)
+            for name in sorted(_own_names(helper.node))
+            if kept.get(name) is None
+        }
         node = copy.deepcopy(helper.node)
         _Renaming({**names, **{name: new for name, new in kept.items() if new}}).visit(node)
         known[call] = (node, names)
-    node, names = known[call]
-    scope.local_names.update(dict.fromkeys(names.values()))
-    return node, names
+    copied, given = known[call]
+    scope.local_names.update(dict.fromkeys(given.values()))
+    return copied, given
 
 
 def _free_name(statements: Statements, helper: Helper, own: str) -> str:

@@ -504,8 +504,11 @@ class Statements:
         return sum(found.code != "HF010" for found in self.unit.diagnostics)
 
     def _statement(self, node: ast.stmt) -> None:
-        is_whole = isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return)
-        self.whole = node.value if is_whole else None
+        match node:
+            case ast.Expr() | ast.Assign() | ast.AnnAssign() | ast.Return():
+                self.whole = node.value
+            case _:
+                self.whole = None
         self.drops_value = isinstance(node, ast.Expr)
         match node:
             case ast.Assign():
