@@ -79,6 +79,10 @@ class GroupFailed(TaskError):  # noqa: N818
     """The Lambda function of a task's group crashed, could not be called, or gave no result."""
 
 
+class RequestCancelled(TaskError):  # noqa: N818
+    """The workflow that had received a request was stopped or cancelled before it replied."""
+
+
 class CompensationFailed(TaskError):  # noqa: N818
     """An undo step of `compensating` failed; the remaining undo steps were still run."""
 
