@@ -34,7 +34,7 @@ def store(
     step: Step, now_ms: int, expiry: int, progress: Json = None
 ) -> Generator[Effect, Any, bool]:
     """Store the heartbeat, unless a newer one is stored. Return False after too many conflicts."""
-    item: Item = {
+    item: dict[str, str | int | bytes] = {
         "pk": keys.inbox(step.tenant, step.run),
         "sk": keys.heartbeat(step.entry),
         FORMAT_FIELD: FORMAT,
