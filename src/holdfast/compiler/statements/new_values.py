@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-from typing import TypeGuard
 
 from holdfast.compiler.context import Helper, Unit
 from holdfast.compiler.expressions.declared import returned_type
-from holdfast.compiler.statements.aliases import KEEPING_FUNCTIONS, is_change
+from holdfast.compiler.statements.aliases import KEEPING_FUNCTIONS
 from holdfast.compiler.statements.local_names import bound_names, local_names
 from holdfast.compiler.statements.ownership import has_parts_that_may_change, may_change
 from holdfast.compiler.steps.helpers import (
@@ -47,19 +46,8 @@ def gives_new_value(helper: Helper, around: tuple[ast.FunctionDef, ...] = ()) ->
     return all(part.value is None or form.is_new(part.value) for part in returned)
 
 
-def changes_parameters(function: ast.FunctionDef) -> bool:
-    """Return True when a body changes a parameter, so that it may store one in another."""
-    changes = (part for part in own_parts(function) if is_change(part))
-    read = {part.id for change in changes for part in ast.walk(change) if _is_name(part)}
-    return not read.isdisjoint(parameters_of(function))
-
-
 def parameters_of(function: ast.FunctionDef) -> set[str]:
     return {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
-
-
-def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name)
 
 
 def _binds(node: ast.AST, name: str) -> bool:
