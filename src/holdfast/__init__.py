@@ -74,7 +74,14 @@ if TYPE_CHECKING:
     from holdfast.boto import client
     from holdfast.remote.async_client import AsyncClient, AsyncHandle
     from holdfast.remote.client import Client, Handle
-    from holdfast.remote.errors import ExecutionFailed, ReplyTimeout, RequestRejected, ResultTimeout
+    from holdfast.remote.errors import (
+        ExecutionFailed,
+        NotPublished,
+        PublishedTimeout,
+        ReplyTimeout,
+        RequestRejected,
+        ResultTimeout,
+    )
 
 __all__ = [
     "Approval",
@@ -95,6 +102,8 @@ __all__ = [
     "InvalidResult",
     "Lambda",
     "Limit",
+    "NotPublished",
+    "PublishedTimeout",
     "Pure",
     "Rejected",
     "ReplyTimeout",
@@ -169,6 +178,8 @@ _LATER = {
     "Client": "holdfast.remote.client",
     "ExecutionFailed": "holdfast.remote.errors",
     "Handle": "holdfast.remote.client",
+    "NotPublished": "holdfast.remote.errors",
+    "PublishedTimeout": "holdfast.remote.errors",
     "ReplyTimeout": "holdfast.remote.errors",
     "RequestRejected": "holdfast.remote.errors",
     "ResultTimeout": "holdfast.remote.errors",

@@ -6,7 +6,7 @@ from datetime import date
 
 from pydantic import BaseModel, SecretStr
 
-from holdfast import TaskError, ask, task, wait_for_event, workflow
+from holdfast import TaskError, ask, publish, task, wait_for_event, workflow
 
 
 class Order(BaseModel):
@@ -60,3 +60,12 @@ def settle(order_id: str) -> int:
     paid = wait_for_event("client_paid", Paid, key=order_id)
     approved = ask("may it ship?", bool, assignee="clerk")
     return paid.cents if approved else 0
+
+
+@workflow
+def guided(order_id: str) -> str:
+    publish("place", "shop")
+    wait_for_event("client_paid", Paid, key=order_id)
+    publish("place", "depot")
+    wait_for_event("client_moved", str, key=order_id)
+    return "home"

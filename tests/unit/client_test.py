@@ -28,13 +28,15 @@ from holdfast.remote import (
     ExecutionFailed,
     Forbidden,
     NotFound,
+    NotPublished,
+    PublishedTimeout,
     ResultTimeout,
 )
 from holdfast.remote.connecting import Api
 from holdfast.remote.operations import executions, requests
 from holdfast.remote.operations.requests import Call, Now, Sleep
 from tests.unit import client_flows
-from tests.unit.client_flows import Order, Paid, Receipt, fulfil, log_in, settle
+from tests.unit.client_flows import Order, Paid, Receipt, fulfil, guided, log_in, settle
 from tests.unit.client_kit import MemoryStack, served
 
 ORDER = Order(id="17", cents=1_250, due=date(2027, 1, 15))
@@ -239,6 +241,53 @@ def test_a_wait_outlives_an_api_that_fails_for_a_while() -> None:
     assert after(executions.FAULTS_MAX)["status"] == "SUCCEEDED"
     with pytest.raises(ServiceFault):
         after(executions.FAULTS_MAX + 1)
+
+
+@pytest.fixture
+def virtual_time(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """The client's sleeps take no time. Each of them performs the next one of these actions."""
+    now, actions = [0.0], list[Callable[[], object]]()
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if actions:
+            actions.pop(0)()
+
+    monkeypatch.setattr("holdfast.remote.client.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("holdfast.remote.client.time.sleep", sleep)
+    return actions
+
+
+def test_a_caller_waits_for_a_published_value(
+    shop: Client, virtual_time: list[Callable[[], object]]
+) -> None:
+    handle = shop.start(guided, "17")
+    assert handle.wait_for_published("place") == "shop"
+    virtual_time += [lambda: None, lambda: shop.event("client_paid", "17", Paid(cents=1))]
+    found = handle.wait_for_published("place", until=lambda place: place != "shop", timeout=60)
+    assert (found, virtual_time) == ("depot", [])
+    assert shop.wait_for_published(handle.execution, "place", "depot".__eq__) == "depot"
+
+
+def test_a_wait_for_a_published_value_ends_with_the_execution_or_its_own_time(
+    shop: Client, virtual_time: list[Callable[[], object]]
+) -> None:
+    handle = shop.start(guided, "17")
+    with pytest.raises(PublishedTimeout, match="HF567") as late:
+        handle.wait_for_published("place", "home".__eq__, timeout=30)
+    assert isinstance(late.value, TimeoutError)
+    virtual_time += [handle.stop]
+    with pytest.raises(NotPublished, match="HF566") as ended:
+        handle.wait_for_published("place", "home".__eq__)
+    assert ended.value.status == "ABORTED"
+    assert handle.wait_for_published("place") == "shop"  # a value outlives its execution
+
+
+def test_published_values_that_the_api_leaves_out_are_an_error() -> None:
+    asked = executions.wait_for_published("x", "place")
+    next(asked)
+    with pytest.raises(RequestError, match="HF290"):
+        asked.send({"execution": "x", "status": "RUNNING", "omitted": ["published"]})
 
 
 # -- everything else -------------------------------------------------------------------------------

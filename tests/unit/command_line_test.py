@@ -13,7 +13,7 @@ import pytest
 from holdfast import cli
 from holdfast.cli import repeating
 from holdfast.remote import Client, client
-from tests.unit.client_flows import settle
+from tests.unit.client_flows import guided, settle
 from tests.unit.client_kit import MemoryStack
 
 
@@ -103,6 +103,26 @@ def test_show_watches_an_execution_until_it_has_ended(
     assert slept == [5.0, 5.0]
     shown = [line.count('"ABORTED"') for line in capsys.readouterr().out.splitlines()]
     assert shown == [0, 0, 1]
+
+
+def test_wait_prints_the_published_value_or_shows_the_end(
+    stack: MemoryStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handle = Client.of(stack.api).start(guided, "17", name="guided-17")
+    wanted = ["wait", "guided-17", "--published", "place"]
+    assert cli.main([*wanted, "--value", '"shop"', "--timeout", "0"]) == 0
+    assert capsys.readouterr().out == '"shop"\n'
+    assert cli.main([*wanted, "--value", '"home"', "--timeout", "0"]) == 1
+    assert "error[HF567]" in capsys.readouterr().err
+    assert cli.main(["wait", "guided-17", "--timeout", "0"]) == 1
+    assert "still running after 0 s" in capsys.readouterr().err
+    handle.stop()
+    assert cli.main([*wanted, "--value", '"home"']) == 1
+    assert "error[HF566]" in capsys.readouterr().err
+    assert cli.main(["wait", "guided-17"]) == 1
+    assert "ABORTED" in capsys.readouterr().out
+    assert cli.main(["wait", "guided-17", "--value", "1"]) == 2
+    assert "--value belongs to --published" in capsys.readouterr().err
 
 
 def test_list_watches_until_it_is_interrupted(

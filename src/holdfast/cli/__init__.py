@@ -46,8 +46,8 @@ from holdfast.local import project
 #: The HTTP statuses with which the API refuses a request that is valid in itself.
 NEGATIVE_STATUSES: Final = frozenset({403, 404, 409})
 #: The codes of the client's errors when an execution has failed, has rejected a request, or has not
-#: ended in time.
-NEGATIVE_CODES: Final = frozenset({"HF288", "HF289", "HF564", "HF565"})
+#: ended, replied or published a value in time.
+NEGATIVE_CODES: Final = frozenset({"HF288", "HF289", "HF564", "HF565", "HF566", "HF567"})
 #: The modules with the commands, in the order in which `holdfast --help` lists them.
 _COMMANDS: Final = (
     creating,

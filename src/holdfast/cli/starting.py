@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.cli.arguments import EXECUTION_HELP, wait_seconds
 from holdfast.cli.console import FINE, NEGATIVE, json_argument, say
-from holdfast.cli.finding import show_execution
 from holdfast.cli.remote import client_of, remote_command
+from holdfast.cli.watching import wait_for_end
 
 
 def add(commands: Any) -> None:
@@ -61,11 +61,7 @@ def start(arguments: argparse.Namespace) -> int:
         return FINE if is_new else NEGATIVE
     if not is_new:
         print(_exists(started), file=sys.stderr)
-    ended = handle.wait(arguments.wait)
-    show_execution(arguments, client, ended)
-    if ended["status"] == "RUNNING":
-        print(f"still running after {arguments.wait:g} s", file=sys.stderr)
-    return FINE if ended["status"] == "SUCCEEDED" else NEGATIVE
+    return wait_for_end(arguments, client, handle.execution, arguments.wait)
 
 
 def _exists(started: Any) -> str:

@@ -1,15 +1,22 @@
-"""The commands that show how an execution ran: `logs` and `trace`."""
+"""The commands that wait for an execution, and show how it ran: `wait`, `logs` and `trace`."""
 
 from __future__ import annotations
 
 import argparse
+import operator
 import sys
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.cli.arguments import EXECUTION_HELP
-from holdfast.cli.console import FINE, harmless, print_json
+from holdfast.cli.arguments import EXECUTION_HELP, wait_seconds
+from holdfast.cli.console import FINE, NEGATIVE, harmless, json_argument, print_json
+from holdfast.cli.finding import show_execution
 from holdfast.cli.remote import client_of, now_of, remote_command
+from holdfast.errors import RequestError
 from holdfast.trace_ids import trace_id
+
+if TYPE_CHECKING:
+    from holdfast.remote.client import Client
 
 _NO_LINES: Final = (
     "no lines of its tasks are kept: `serve` keeps those since its own start, in memory"
@@ -18,6 +25,17 @@ _NO_STACK_LINES: Final = "CloudWatch Logs has no lines of its tasks, or keeps th
 
 
 def add(commands: Any) -> None:
+    wait_parser = remote_command(
+        commands, "wait", wait, "Wait for the end of an execution, or for a published value."
+    )
+    wait_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
+    wait_parser.add_argument("--published", metavar="NAME", help="the name of the value")
+    wait_parser.add_argument(
+        "--value", metavar="JSON", help="wait until the published value equals this one"
+    )
+    wait_parser.add_argument(
+        "--timeout", type=wait_seconds, metavar="SECONDS", help="wait no longer"
+    )
     logs_parser = remote_command(commands, "logs", logs, "Show what the tasks have logged.")
     logs_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
     trace_parser = remote_command(
@@ -35,6 +53,32 @@ def add(commands: Any) -> None:
         metavar="URL",
         help="send it to a collector's OTLP/HTTP address, such as http://localhost:4318/v1/traces",
     )
+
+
+def wait(arguments: argparse.Namespace) -> int:
+    if arguments.published is None:
+        if arguments.value is not None:
+            raise RequestError("HF282", "--value belongs to --published")
+        return wait_for_end(arguments, client_of(arguments), arguments.execution, arguments.timeout)
+    until = None
+    if arguments.value is not None:
+        until = partial(operator.eq, json_argument(arguments.value, "--value"))
+    found = client_of(arguments).wait_for_published(
+        arguments.execution, arguments.published, until, arguments.timeout
+    )
+    print_json(found)
+    return FINE
+
+
+def wait_for_end(
+    arguments: argparse.Namespace, client: Client, execution: str, seconds: float | None
+) -> int:
+    """Wait for the end of the execution, show it, and return the exit code."""
+    ended = client.wait(execution, seconds)
+    show_execution(arguments, client, ended)
+    if ended["status"] == "RUNNING":
+        print(f"still running after {seconds:g} s", file=sys.stderr)
+    return FINE if ended["status"] == "SUCCEEDED" else NEGATIVE
 
 
 def logs(arguments: argparse.Namespace) -> int:

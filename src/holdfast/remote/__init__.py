@@ -14,6 +14,8 @@ from holdfast.remote.errors import (
     ExecutionFailed,
     Forbidden,
     NotFound,
+    NotPublished,
+    PublishedTimeout,
     ResultTimeout,
 )
 
@@ -27,5 +29,7 @@ __all__ = [
     "Forbidden",
     "Handle",
     "NotFound",
+    "NotPublished",
+    "PublishedTimeout",
     "ResultTimeout",
 ]

@@ -62,6 +62,31 @@ class ResultTimeout(HoldfastError, TimeoutError):  # noqa: N818
         self.execution = execution
 
 
+class NotPublished(HoldfastError):  # noqa: N818
+    """The execution has ended, and its published value is not what the caller waits for."""
+
+    def __init__(self, execution: str, name: str, status: str) -> None:
+        super().__init__(
+            "HF566",
+            f"execution {execution} has ended as {status} and did not publish such a `{name}`",
+            help=f"`holdfast show {execution}` shows what it has published",
+        )
+        self.execution = execution
+        self.status = status
+
+
+class PublishedTimeout(HoldfastError, TimeoutError):  # noqa: N818
+    """The execution has not published the value in the time that the caller wanted to wait."""
+
+    def __init__(self, execution: str, name: str, seconds: float) -> None:
+        super().__init__(
+            "HF567",
+            f"execution {execution} has not published such a `{name}` after {seconds:g} s",
+            help="it goes on: wait for the value again",
+        )
+        self.execution = execution
+
+
 class RequestRejected(HoldfastError):  # noqa: N818
     """The execution rejected the request with this `error` and `cause`."""
 

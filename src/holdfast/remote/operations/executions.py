@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, Unpack, cast
 from urllib.parse import quote
 
 from holdfast.errors import RequestError, ServiceFault, is_passing
 from holdfast.remote.answers import Counts, Description, Filters, Json, Page, Started
-from holdfast.remote.errors import ExecutionFailed, ResultTimeout
+from holdfast.remote.errors import (
+    ExecutionFailed,
+    NotPublished,
+    PublishedTimeout,
+    ResultTimeout,
+)
 from holdfast.remote.operations.requests import (
     POLL_GROWTH,
     POLL_SECONDS,
@@ -133,6 +138,55 @@ def wait(execution: str, timeout: float | None = None) -> Operation[Description]
     If the API fails, the request is repeated, up to `FAULTS_MAX` times in a row: the execution
     itself still runs.
     """
+    return (yield from _look(execution, _has_ended, timeout))
+
+
+def wait_for_published(
+    execution: str,
+    name: str,
+    until: Callable[[Any], object] | None = None,
+    timeout: float | None = None,
+) -> Operation[Any]:
+    """Return the value that the execution has published under `name`, as JSON, when `until` returns
+    True for it. Without `until`, the first value counts. `until` sees the newest value of each
+    look, so it may miss a value that is replaced between two looks.
+
+    Raises NotPublished when the execution ends without such a value, and PublishedTimeout after
+    `timeout` seconds.
+    """
+
+    def is_wanted(found: Description) -> bool:
+        values = _published(found)
+        return name in values and (until is None or bool(until(values[name])))
+
+    found = yield from _look(execution, lambda one: is_wanted(one) or _has_ended(one), timeout)
+    if is_wanted(found):
+        return _published(found)[name]
+    if _has_ended(found):
+        raise NotPublished(found["execution"], name, found["status"])
+    assert timeout is not None
+    raise PublishedTimeout(found["execution"], name, timeout)
+
+
+def _has_ended(found: Description) -> bool:
+    return found["status"] != "RUNNING"
+
+
+def _published(found: Description) -> Json:
+    if "published" in found.get("omitted", ()):
+        raise RequestError(
+            "HF290",
+            f"the published values of execution {found['execution']} are too large for an answer "
+            "of the API",
+            help="publish the key of an object in a bucket of yours",
+        )
+    return found.get("published", {})
+
+
+def _look(
+    execution: str, is_over: Callable[[Description], bool], timeout: float | None
+) -> Operation[Description]:
+    """Describe the execution until `is_over`, or until `timeout` seconds have passed."""
     deadline = math.inf if timeout is None else (yield Now()) + timeout
     interval, faults = POLL_SECONDS, 0
     while True:
@@ -144,7 +198,7 @@ def wait(execution: str, timeout: float | None = None) -> Operation[Description]
                 raise
         else:
             faults = 0
-            if found["status"] != "RUNNING" or (yield Now()) >= deadline:
+            if is_over(found) or (yield Now()) >= deadline:
                 return found
         # Sleep at most until the deadline, so that the last check happens at the deadline.
         yield Sleep(max(0.0, min(interval, deadline - (yield Now()))))
