@@ -46,6 +46,8 @@ PATTERNS: Final = {
         "<str>.rfind('a')",
         "len(thing)",
         "len(bag.get('a', ''))",
+        "(1 if (<int!> if <bool> else <str!>) or <list[int]!> else 2)",
+        "len([x for x in [<int>, <bool>, <str>, <str | None>] if x])",
         "sum(y - x for x, y in itertools.pairwise(<list[int]!>))",
         "len(list(itertools.product(<list[int]>, <list[str]>)))",
     ],
@@ -77,6 +79,9 @@ PATTERNS: Final = {
         "isinstance(thing, int)",
         "isinstance(thing, (int, float))",
         "(thing['a'] == 'x')",
+        "bool(<int> if <bool> else <str>)",
+        "(not (<list[int]> if <bool> else <str | None>))",
+        "(not [<bool>, <int>, <str>][<int.> % 3])",
     ],
     "str": [
         "('%s-%d' % (<str>, <int>))",

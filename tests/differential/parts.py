@@ -103,6 +103,9 @@ _HABITS: Final = (
     "{w} = [1, 2]; {w}[0] += echo(<int>); {v} = {w}[0]",
     "{w} = set(<list[int]>) ^ {{<int>, 1}}; {w} ^= {{2}}; {v} = sum({w})",
     "{w} = lambda one: one + <int>; {v} = {w}(<int>)",
+    "try:\n    while True:\n        {v} += echo([1, 2, 3][{v}])\nexcept Exception:\n    {v} += 10",
+    "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
+    "for {w} in {{'a': <bool>, 'b': <int>, 'c': <str>}}.values():\n    {v} += 1 if {w} else 2",
 )
 
 
@@ -138,5 +141,5 @@ class PartStatements(Drawing):
         number, other = self.expressions.new_name(), self.expressions.new_name()
         pattern = self.choices.pick(_HABITS)
         self.counts[f"habit {pattern}"] += 1
-        rows = [f"{number} = 0", self._filled(pattern, "", number, other)]
+        rows = [f"{number} = 0", *self._filled(pattern, "", number, other).split("\n")]
         return [*rows, self._assigned("int", number)], True

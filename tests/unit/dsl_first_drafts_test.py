@@ -14,11 +14,13 @@ from tests.unit.dsl_kit import assert_same, loaded
 
 MORE = """
 import dataclasses, itertools
+from holdfast import timeout
 class Mode(str, Enum):
     FAST = "f"
     SLOW = "s"
 """
 THINGS: list[Any] = ["a", 1, True, None, 2.5, {"k": 1, "b": [2]}, [1, "x"], [], {}, ""]
+MADE = "2026-03-01T08:00:00Z"
 PROGRAMS: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
     "slices with steps": (
         "xs: list[int], s: str",
@@ -99,6 +101,47 @@ return {"a": pairs, "b": x.get("k"), "c": x.get("b", []), "d": x["k"], "e": list
         "x: Any",
         "return x[-1]",
         [{"x": thing} for thing in THINGS if thing != "a"],
+    ),
+    "an endless loop that an error ends": (
+        "xs: list[int]",
+        """n = 0
+try:
+    while True:
+        n += echo(xs[n])
+except Exception:
+    return n""",
+        [{"xs": [1, 2, 1]}, {"xs": []}],
+    ),
+    "an endless loop that a deadline ends": (
+        "n: int",
+        """try:
+    with timeout(minutes(5)):
+        while True:
+            n += 1
+            sleep(minutes(1))
+except WaitTimeout:
+    return n""",
+        [{"n": 0}],
+    ),
+    "the truth of values of several types": (
+        "n: int, s: str, b: bool, xs: list[int], note: str | None, level: Colour, made: datetime",
+        """values = {"n": n, "s": s, "b": b, "xs": xs, "note": note, "f": n / 4}
+true = [name for name, value in values.items() if value]
+either = s if b else n
+other = xs if b else note
+when = level if b else made
+return [true, either or "none", not either, bool(other), bool(other and n), any(values.values()),
+    all([n, s, b]), 1 if when else 2, [one or 0 for one in (n, s, xs)],
+    list(filter(None, [n, s]))]""",
+        [
+            {"n": n, "s": s, "b": b, "xs": xs, "note": note, "level": "r", "made": MADE}
+            for n, s, b, xs, note in [
+                (0, "", True, [], None),
+                (0, "", False, [0], None),
+                (1, "a", True, [0], ""),
+                (2, "", False, [], "x"),
+            ]
+        ],
     ),
     "a text in an Any": ("x: Any", "return x.upper()", [{"x": thing} for thing in THINGS]),
 }

@@ -56,15 +56,18 @@ ReportProblem = Callable[[SourcePlace, str, str, str], None]
 NO_FAILURES: Final = Failures()
 
 
-def failures_of(block: StatementBlock) -> Failures:
+def failures_of(block: StatementBlock, *, only_uncaught: bool = False) -> Failures:
     """Return the errors that the block may raise. There may be too many, but none is missing:
     errors that an inner handler catches are included.
+
+    `only_uncaught`: leave out what an inner `except Exception` catches.
     """
     anything, raised, expressions = False, set[type[BaseException]](), set[str]()
     pending = [*block]
     while pending:
         statement = pending.pop()
-        found = _failures_of_statement(statement)
+        is_caught = only_uncaught and isinstance(statement, Try) and _catches_all(statement)
+        found = NO_FAILURES if is_caught else _failures_of_statement(statement)
         if found is not NO_FAILURES:
             anything = anything or found.anything
             raised |= found.raised
@@ -75,6 +78,10 @@ def failures_of(block: StatementBlock) -> Failures:
         for inner in inner_blocks(statement)[known:]:
             pending += inner
     return Failures(anything, frozenset(raised), frozenset(expressions))
+
+
+def _catches_all(statement: Try) -> bool:
+    return any(issubclass(Exception, handler.classes) for handler in statement.handlers)
 
 
 def _failures_of_statement(statement: Statement) -> Failures:
@@ -163,7 +170,9 @@ def check(
     """
     payloads: dict[str, Any] = {}
     functions: dict[str, Any] = {}
+    ended_from_outside = set[int]()
     for statement in statements:
+        ended_from_outside.update(id(loop) for loop in _loops_ended_by(statement))
         match statement:
             case StepStatement(origin, TaskAction(task)):
                 if functions.setdefault(task.name, task.function) is not task.function:
@@ -176,9 +185,15 @@ def check(
                 failures = statement.failures if is_whole else _ANY_FAILURE
                 _check_handlers(failures, handlers, report)
             case Loop(origin, test=None, body=body) if not (
-                may_run_forever or _has_exit(body) or _is_after(origin, lost_lines)
+                may_run_forever
+                or id(statement) in ended_from_outside
+                or _has_exit(body)
+                or _is_after(origin, lost_lines)
             ):
-                help_ = "add a `break`, a `return`, or a condition that can become false"
+                help_ = (
+                    "add a `break`, a `return`, or a condition that can become false; "
+                    "or put a `try` around it, whose `except` catches the error that ends it"
+                )
                 report(origin, "HF014", f"`{origin.text}` has no exit", help_)
             case StepStatement(origin, WaitForEvent(event, payload)):
                 other = payloads.setdefault(event, payload)
@@ -188,6 +203,27 @@ def check(
                     report(origin, "HF053", message, "give each event one class, or two names")
             case _:
                 pass
+
+
+def _loops_ended_by(statement: Statement) -> Sequence[Statement]:
+    """Return the endless loops that a statement around them ends: a handler that catches an error
+    of the loop, or the deadline of a block.
+    """
+    match statement:
+        case Try(_, body, handlers):
+            return [loop for loop in statements_of(body) if _is_ended(loop, handlers)]
+        case TimeoutBlock(body=body):
+            return [loop for loop in statements_of(body) if isinstance(loop, Loop)]
+        case _:
+            return ()
+
+
+def _is_ended(statement: Statement, handlers: tuple[ErrorHandler, ...]) -> bool:
+    if not (isinstance(statement, Loop) and statement.test is None):
+        return False
+    failures = failures_of(statement.body, only_uncaught=True)
+    classes = [cls for handler in handlers for cls in handler.classes]
+    return any(_can_fail_with(failures, cls) for cls in classes)
 
 
 def _is_after(origin: SourcePlace, lost_lines: Collection[tuple[str, int]]) -> bool:

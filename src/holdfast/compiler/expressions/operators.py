@@ -438,8 +438,10 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
         case Union() if is_duration(type_):
             zeros = ArrayOf((Constant(0), Constant(iso_of(timedelta()))))
             return FunctionCall("not", (Binary("in", query, zeros),))
+        case Union(members) if all(_truth(query, member) == TRUE for member in members):
+            return TRUE
         case Union(members):
-            return TRUE if all(_truth(query, member) == TRUE for member in members) else None
+            return truth_of_any(query) if all(map(_has_truth_of_json, members)) else None
         case ListOf() | SetOf():
             return Binary(">", FunctionCall("count", (query,)), Constant(0))
         case TupleOf(elements):
@@ -468,6 +470,21 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
             return truth_of_any(query)
         case _:
             return None
+
+
+def _has_truth_of_json(type_: Type) -> bool:
+    """Return True when each value of the type is as true in Python as its JSON: not for `PT0S`,
+    which is the JSON of a timedelta that is false.
+    """
+    match type_:
+        case ListOf() | SetOf() | DictOf() | TupleOf():
+            return True
+        case EnumOf(cls):
+            return _truth(NULL, type_) == TRUE and all(member.value for member in cls)
+        case TextForm():
+            return _truth(NULL, type_) == TRUE
+        case _:
+            return type_ in (BOOL, UNKNOWN) or is_numeric(type_) or is_text(type_)
 
 
 def _truth_of_optional(query: QueryTree, type_: Type) -> QueryTree | None:
