@@ -71,8 +71,26 @@ class BranchStatements(Drawing):
             rows += [f"{name} = parallel({texts}, at_least={needed})"]
             total = self._declare("int")
             return [*rows, f"{total} = len([one for one in {name} if one is not None])"], True
+        if self.choices.chance(25):
+            self.counts["parallel return_exceptions"] += 1
+            name = self.expressions.new_name()
+            rows += [f"{name} = list(parallel({texts}, return_exceptions=True))"]
+            return self._outcomes(name, rows), True
         names = ", ".join(self._declare("int") for _ in made)
         return [*rows, f"{names} = parallel({texts})"], True
+
+    def _outcomes(self, name: str, rows: Rows) -> Rows:
+        """Read a list of results and errors."""
+        wanted = self.choices.pick(["Exception", "Problem", "(Small, Other)"])
+        other = self.expressions.new_name()
+        raised = self.choices.pick(["", "Exception", "Coded"])
+        if raised:
+            rows += [f"for {other} in {name}:", f"    if isinstance({other}, {raised}):"]
+            rows += [f"        raise {other}"]
+        rows += [f"{other} = len([one for one in {name} if isinstance(one, {wanted})])"]
+        total = self._declare("list[int]")
+        kept = f"[one for one in {name} if not isinstance(one, Exception)]"
+        return [*rows, f"{total} = [{other}, *{kept}]"]
 
     def _race(self, depth: int) -> tuple[Rows, bool]:
         made = [self._branch_text(depth) for _ in range(2 + self.choices.below(2))]
@@ -92,7 +110,12 @@ class BranchStatements(Drawing):
             self.counts["batch"] += 1
         name, rows = self._branch(depth, self.expressions.new_name(), type_)
         concurrency = self.choices.pick(["", ", concurrency=1", ", concurrency=2"])
-        limit = self.choices.pick(["", "", "tolerate", "at_least"])
+        limit = self.choices.pick(["", "", "tolerate", "at_least", "return_exceptions"])
+        if limit == "return_exceptions":
+            self.counts["each return_exceptions"] += 1
+            found = self.expressions.new_name()
+            call = f"each({items}, {name}{batch}{concurrency}, return_exceptions=True)"
+            return self._outcomes(found, [*rows, f"{found} = {call}"]), True
         if limit:
             self.counts[f"each {limit}"] += 1
             found = self.expressions.new_name()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from holdfast import (each, workflow)
-from tests.golden.shop import Order, charge
+from tests.golden.shop import Order, Payment, charge
 
 
 @workflow
-def flow(order: Order, n: int, share: float, most: int | None) -> None:
+def flow(order: Order, n: int, share: float, most: int | None) -> list[Payment]:
     each(order.lines, lambda line: line.sku, concurrency=-1)
     each(order.lines, lambda line: line.sku, concurrency=share)
     each(order.lines, lambda line: line.sku, tolerate=-1)
@@ -19,9 +19,15 @@ def flow(order: Order, n: int, share: float, most: int | None) -> None:
     each(order.lines, lambda line: line.sku, at_least=0)
     each(order.lines, lambda line: line.sku, at_least=share)
     each(order.lines, lambda line: line.sku, at_least=1, tolerate=1)
+    each(order.lines, lambda line: line.sku, return_exceptions=n > 1)
+    each(order.lines, lambda line: line.sku, return_exceptions=True, tolerate=1)
     each(order.lines)
     each(order.lines, lambda: 1)
     each(order.lines, lambda line, more: 1)
     each(order.id, lambda letter: letter)
     for payment in each(["a", "b"], lambda sku: charge(sku, 1), tolerate=1):
         charge(payment.id, n)
+    outcomes = each(["a", "b"], lambda sku: charge(sku, 1), return_exceptions=True)
+    if n > 1:
+        return outcomes
+    return each(["a", "b"], lambda sku: charge(sku, 1), return_exceptions=True)

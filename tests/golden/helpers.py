@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import (parallel, workflow)
-from tests.golden.shop import Order, CardDeclined, charge
+from tests.golden.shop import Order, charge
 
 
 def joined(*names: str) -> str:
@@ -31,14 +31,6 @@ def total_of(order: Order) -> int:
 
 def depth(n: int) -> int:
     return depth(n - 1) + 1 if n > 0 else 0
-
-
-def failure(order: Order) -> Any:
-    try:
-        charge(order.id, 1)
-    except CardDeclined as err:
-        return err
-    return None
 
 
 def grown(names: list[str], name: str) -> list[str]:
@@ -74,7 +66,6 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
     lines = lines_of(order.id)
     totals = sorted(orders, key=lambda one: total_of(one))
     k = depth(n)
-    failed = failure(order)
     names = grown([order.id], "x")
     counted(n, 3)
     total = with_rate(n) + small(n) + looped(n)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from holdfast import workflow
-from tests.golden.shop import Colour, Line, Order, Payment, is_valid
+from tests.golden.shop import CardDeclined, Colour, Line, Order, Payment, charge, is_valid
 
 
 class Cat(BaseModel):
@@ -88,4 +88,10 @@ def flow(
             pass
         case "b":
             answer = caught
+    try:
+        charge(order.id, 5)
+    except CardDeclined as err:
+        match err:
+            case CardDeclined(args=args):
+                pass
     return late

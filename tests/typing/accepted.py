@@ -169,6 +169,8 @@ def branches(o: str) -> None:
 
 
 def quorums(o: str) -> None:
+    both = parallel(lambda: charge(o), lambda: o, return_exceptions=True)
+    reveal_type(both)  # -> tuple[Payment | Exception, str | Exception]
     two = parallel(lambda: charge(o), lambda: o, at_least=1)
     reveal_type(two)  # -> tuple[Payment | None, str | None]
     three = parallel(lambda: charge(o), lambda: o, lambda: 1, at_least=2)
@@ -245,6 +247,13 @@ def maps(lines: list[Line], names: dict[str, int], n: int) -> None:
     reveal_type(each(lines, lambda some: len(some), batch=n, tolerate=2))  # -> list[int | None]
     reveal_type(each(lines, pack, at_least=2, concurrency=n))  # -> list[str | None]
     reveal_type(each(lines, lambda some: len(some), batch=n, at_least=2))  # -> list[int | None]
+
+    outcomes = each(lines, pack, concurrency=n, return_exceptions=True)
+    reveal_type(outcomes)  # -> list[str | Exception]
+    reveal_type([one for one in outcomes if not isinstance(one, Exception)])  # -> list[str]
+    reveal_type([one for one in outcomes if isinstance(one, Exception)])  # -> list[Exception]
+    some = each(lines, lambda some: len(some), batch=n, return_exceptions=True)
+    reveal_type(some)  # -> list[int | Exception]
 
     def checked(line: Line) -> Payment | None:
         return charge(line.sku) if line.sku else None

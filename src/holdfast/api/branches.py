@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from holdfast.api.harness import harness
 from holdfast.limits import MAX_CONCURRENCY_DEFAULT
@@ -21,12 +21,25 @@ H = TypeVar("H")
 
 
 @overload
-def parallel(a: Callable[[], A], b: Callable[[], B], /) -> tuple[A, B]: ...
-@overload
-def parallel(a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], /) -> tuple[A, B, C]: ...
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    /,
+) -> tuple[A, B]: ...
 @overload
 def parallel(
-    a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], d: Callable[[], D], /
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    /,
+) -> tuple[A, B, C]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    /,
 ) -> tuple[A, B, C, D]: ...
 @overload
 def parallel(
@@ -72,11 +85,116 @@ def parallel(
 ) -> tuple[A, B, C, D, E, F, G, H]: ...
 @overload
 def parallel(
-    a: Callable[[], A], b: Callable[[], B], /, *, at_least: int
+    a: Callable[[], A],
+    b: Callable[[], B],
+    /,
+    *,
+    return_exceptions: Literal[True],
+) -> tuple[A | Exception, B | Exception]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    /,
+    *,
+    return_exceptions: Literal[True],
+) -> tuple[A | Exception, B | Exception, C | Exception]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    /,
+    *,
+    return_exceptions: Literal[True],
+) -> tuple[A | Exception, B | Exception, C | Exception, D | Exception]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    /,
+    *,
+    return_exceptions: Literal[True],
+) -> tuple[A | Exception, B | Exception, C | Exception, D | Exception, E | Exception]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    /,
+    *,
+    return_exceptions: Literal[True],
+) -> tuple[
+    A | Exception, B | Exception, C | Exception, D | Exception, E | Exception, F | Exception
+]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    /,
+    *,
+    return_exceptions: Literal[True],
+) -> tuple[
+    A | Exception,
+    B | Exception,
+    C | Exception,
+    D | Exception,
+    E | Exception,
+    F | Exception,
+    G | Exception,
+]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    h: Callable[[], H],
+    /,
+    *,
+    return_exceptions: Literal[True],
+) -> tuple[
+    A | Exception,
+    B | Exception,
+    C | Exception,
+    D | Exception,
+    E | Exception,
+    F | Exception,
+    G | Exception,
+    H | Exception,
+]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    /,
+    *,
+    at_least: int,
 ) -> tuple[A | None, B | None]: ...
 @overload
 def parallel(
-    a: Callable[[], A], b: Callable[[], B], c: Callable[[], C], /, *, at_least: int
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    /,
+    *,
+    at_least: int,
 ) -> tuple[A | None, B | None, C | None]: ...
 @overload
 def parallel(
@@ -138,15 +256,22 @@ def parallel(
     *,
     at_least: int,
 ) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None, G | None, H | None]: ...
-def parallel(*branches: Callable[[], Any], at_least: int | None = None) -> tuple[Any, ...]:
+def parallel(
+    *branches: Callable[[], Any], at_least: int | None = None, return_exceptions: bool = False
+) -> tuple[Any, ...]:
     """Run the branches concurrently; the first failure fails the whole call.
 
     With `at_least=n` the first n successes are enough: the other branches are cancelled, and the
     result has None for each branch that failed or was cancelled. The call fails when n successes
-    are no longer possible. Raises ValueError when n is not 1 to the number of branches.
+    are no longer possible. Raises ValueError when n is not 1 to the number of branches. With
+    `return_exceptions=True` all branches end, and the result has the errors of those that failed.
+    It is not given with `at_least`.
     """
     if at_least is not None:
         _require("at_least", at_least, least=1, most=len(branches))
+    if return_exceptions:
+        _require_alone(None, at_least)
+        branches = tuple(_returning_errors(branch) for branch in branches)
     tolerated = 0 if at_least is None else len(branches) - at_least
     return tuple(_run(branches, needed=at_least, tolerated=tolerated))
 
@@ -214,6 +339,25 @@ def first(*branches: Callable[[], Any]) -> Any:
 def each(items: Iterable[T], function: Callable[[T], R], /, *, concurrency: int = 0) -> list[R]: ...
 @overload
 def each(
+    items: Iterable[T],
+    function: Callable[[T], R],
+    /,
+    *,
+    concurrency: int = 0,
+    return_exceptions: Literal[True],
+) -> list[R | Exception]: ...
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[list[T]], R],
+    /,
+    *,
+    concurrency: int = 0,
+    batch: int,
+    return_exceptions: Literal[True],
+) -> list[R | Exception]: ...
+@overload
+def each(
     items: Iterable[T], function: Callable[[T], R], /, *, concurrency: int = 0, tolerate: int
 ) -> list[R | None]: ...
 @overload
@@ -253,11 +397,14 @@ def each(
     tolerate: int | None = None,
     batch: int | None = None,
     at_least: int | None = None,
+    return_exceptions: bool = False,
 ) -> list[Any]:
     """Run `function` once per item, at most `concurrency` calls at the same time. At most 40 run at
     the same time, also with a greater number and with 0.
 
-    With `batch=n` each call gets a list of up to n items. With `tolerate=n` up to n calls may fail,
+    With `batch=n` each call gets a list of up to n items. With `return_exceptions=True` no call
+    stops the others: the result has, in the place of each call that failed, its error. It is not
+    given with `tolerate` or `at_least`. With `tolerate=n` up to n calls may fail,
     and the result has None in their places. With `at_least=n` the first n successes are enough, as
     for `parallel`. Raises ValueError for a number that is out of range, and for `tolerate` together
     with `at_least`, because `at_least` already allows failures.
@@ -269,6 +416,9 @@ def each(
     if batch is not None:
         given = [given[start : start + batch] for start in range(0, len(given), batch)]
     branches = [_calling(function, item) for item in given]
+    if return_exceptions:
+        _require_alone(tolerate, at_least)
+        branches = [_returning_errors(branch) for branch in branches]
     # The engine starts no more iterations at the same time.
     concurrency = min(concurrency or MAX_CONCURRENCY_DEFAULT, MAX_CONCURRENCY_DEFAULT)
     if at_least is None:
@@ -298,6 +448,21 @@ def _require(name: str, number: int, *, least: int, most: int | None = None) -> 
 
 def _calling(function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:
     return lambda: function(item)
+
+
+def _require_alone(tolerate: int | None, at_least: int | None) -> None:
+    if tolerate is not None or at_least is not None:
+        raise ValueError("return_exceptions is not given with tolerate or at_least")
+
+
+def _returning_errors(branch: Callable[[], Any]) -> Callable[[], Any]:
+    def settled() -> Any:
+        try:
+            return branch()
+        except Exception as error:  # noqa: BLE001 - the error is the result
+            return error
+
+    return settled
 
 
 def _run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import (each, parallel, pure, task, workflow)
-from tests.golden.shop import CardDeclined, Order, charge
+from tests.golden.shop import Order, charge
 
 
 def joined(names: list[str]) -> str:
@@ -40,14 +40,6 @@ def depth(n: int) -> int:
     while n > 0:
         found, n = found + 1, n - 1
     return found
-
-
-def failure(order: Order) -> str | None:
-    try:
-        charge(order.id, 1)
-    except CardDeclined as err:
-        return str(err)
-    return None
 
 
 def grown(names: list[str], name: str) -> list[str]:
@@ -86,7 +78,6 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
     totals = each(orders, lambda one: total_of(one))
     x = total_of(order)
     k = depth(n)
-    failed = failure(order)
     many = grown([order.id], "x")
     m = counted(n)
     total = with_rate(n, by=rate) + small(n) + looped(n)

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from holdfast import workflow
 from tests.golden.shop import Outcome as Shipment
-from tests.golden.shop import Colour, Line, Order, Payment, is_valid
+from tests.golden.shop import CardDeclined, Colour, Line, Order, Payment, charge, is_valid
 
 
 class Cat(BaseModel):
@@ -80,4 +80,10 @@ def flow(
             caught = name
         case "b":
             answer = f"{caught}"
+    try:
+        charge(order.id, 5)
+    except CardDeclined as err:
+        match err:
+            case CardDeclined() as error:
+                late = str(error)
     return late

@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING
 from holdfast.api.surface import WaitTimeout
 from holdfast.asl import error_names
 from holdfast.compiler.context import TypedQuery, Unit
+from holdfast.compiler.expressions.error_values import error_in, is_error
 from holdfast.compiler.expressions.query import (
+    FALSE,
     TRUE,
     ArrayOf,
     Binary,
     Conditional,
     Constant,
     FieldOf,
+    QueryTree,
+    hold,
 )
 from holdfast.compiler.types.error_fields import coded_names, common_fields
 from holdfast.compiler.types.failures import is_own_name, names_of
-from holdfast.compiler.types.types import BOOL, STR, ErrorOf, Type, members_of
+from holdfast.compiler.types.types import BOOL, NEVER, STR, ErrorOf, Type, join_all, members_of
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -71,13 +75,19 @@ def is_of_classes(unit: Unit, wanted: ast.expr, value: TypedQuery) -> TypedQuery
     answer.
     """
     classes = _classes(unit, wanted, value.type)
-    if classes is None:
+    if classes is None or is_error(value.query, value.type) is None:
         return None
     names = names_of(classes, unit.world)
-    if names == (error_names.ALL,):
-        return TypedQuery(TRUE, BOOL, value.fails)
-    known = ArrayOf(tuple(Constant(name) for name in names))
-    return TypedQuery(Binary("in", FieldOf(value.query, "Error"), known), BOOL, value.fails)
+
+    def test(held: QueryTree) -> QueryTree:
+        found = is_error(held, value.type) or FALSE
+        if names == (error_names.ALL,):
+            return found
+        known = ArrayOf(tuple(Constant(name) for name in names))
+        is_named = Binary("in", FieldOf(held, "Error"), known)
+        return is_named if found == TRUE else Binary("and", found, is_named)
+
+    return TypedQuery(hold(value.query, test), BOOL, value.fails)
 
 
 def is_exactly(unit: Unit, wanted: ast.expr, value: TypedQuery) -> TypedQuery | None:
@@ -87,16 +97,24 @@ def is_exactly(unit: Unit, wanted: ast.expr, value: TypedQuery) -> TypedQuery | 
     classes = _classes(unit, wanted, value.type)
     if classes is None or len(classes) > 1 or not is_own_name(classes[0].__module__):
         return None
+    if not isinstance(value.type, ErrorOf):
+        return None
     name = FieldOf(value.query, "Error")
     return TypedQuery(Binary("=", name, Constant(classes[0].__name__)), BOOL, value.fails)
 
 
-def as_one_of(unit: Unit, wanted: ast.expr, type_: Type) -> ErrorOf | None:
-    """Return the type of an error after `isinstance(err, CardDeclined)` was true."""
-    classes = _classes(unit, wanted, type_)
-    if classes is None or Exception in classes:
+def split_errors(unit: Unit, wanted: ast.expr, type_: Type) -> tuple[Type, Type] | None:
+    """Return the types of a value after `isinstance(err, CardDeclined)` was true, and after it was
+    false. None when it is no question about errors.
+    """
+    classes, error = _classes(unit, wanted, type_), error_in(type_)
+    if classes is None or error is None:
         return None
-    return ErrorOf(True, common_fields(classes), coded_names(classes, unit.world))
+    if Exception in classes:
+        others = join_all(member for member in members_of(type_) if member is not error)
+        return error, type_ if others == NEVER else others
+    fields, coded = common_fields(classes), coded_names(classes, unit.world)
+    return ErrorOf(True, fields, coded, error.is_marked), type_
 
 
 def _classes(unit: Unit, wanted: ast.expr, type_: Type) -> list[type[Exception]] | None:
@@ -107,9 +125,10 @@ def _classes(unit: Unit, wanted: ast.expr, type_: Type) -> list[type[Exception]]
     parts = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
     found = [unit.outside(part) for part in parts]
     classes = [cls for cls in found if isinstance(cls, type) and issubclass(cls, Exception)]
-    if len(classes) < len(found) or not isinstance(type_, ErrorOf):
+    error = error_in(type_)
+    if len(classes) < len(found) or error is None:
         return None
-    is_hidden = not type_.has_text and Exception not in classes
+    is_hidden = not error.has_text and Exception not in classes
     if is_hidden and any(cls.__module__ == "builtins" for cls in classes):
         return None
     return classes

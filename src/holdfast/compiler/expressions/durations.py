@@ -30,6 +30,7 @@ from holdfast.compiler.types.types import (
     UNKNOWN,
     WRITTEN_DURATION,
     EnumOf,
+    ListOf,
     Opaque,
     Type,
     describe,
@@ -163,7 +164,7 @@ _EMPTY: Final = Constant("")
 def at_border(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
     """Return a value that leaves the workflow, in the form that pydantic would write."""
     if has_error(value.type):
-        return refuse_error(unit, node)
+        return refuse_error(unit, node, value.type)
     if not has_duration(value.type):
         return value
     others = [member for member in members_of(value.type) if member != DURATION]
@@ -177,8 +178,11 @@ def _may_be_number(type_: Type) -> bool:
     return type_ in (INT, FLOAT, UNKNOWN) or isinstance(type_, EnumOf | Opaque)
 
 
-def refuse_error(unit: Unit, node: ast.expr) -> TypedQuery:
+def refuse_error(unit: Unit, node: ast.expr, type_: Type) -> TypedQuery:
     help_ = f"str({unit.text(node)})" if isinstance(node, ast.Name) else "the text of it: str(err)"
+    if isinstance(type_, ListOf):
+        items = unit.text(node) if isinstance(node, ast.Name) else "outcomes"
+        help_ = f"[one for one in {items} if not isinstance(one, Exception)]"
     return unit.refused(node, "HF040", "an exception is no JSON value", help_)
 
 

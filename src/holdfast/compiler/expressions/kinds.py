@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit
 from holdfast.compiler.expressions.caught import is_of_classes
+from holdfast.compiler.expressions.error_values import error_in, is_error
 from holdfast.compiler.expressions.query import (
     FALSE,
     TRUE,
@@ -35,6 +36,7 @@ from holdfast.compiler.types.types import (
     UNKNOWN,
     DictOf,
     EnumOf,
+    ErrorOf,
     ListOf,
     ModelOf,
     TextOf,
@@ -84,6 +86,8 @@ def is_instance(member: Type, classes: tuple[Any, ...]) -> bool | None:
             return None if any(issubclass(wanted, cls) for wanted in classes) else False
         case EnumOf(cls):
             return any(issubclass(cls, wanted) for wanted in classes)
+        case ErrorOf():
+            return False
         case ListOf(_, is_tuple):
             return (tuple if is_tuple else list) in classes
         case TupleOf():
@@ -194,6 +198,8 @@ def told_apart(value: QueryTree, inside: Type, outside: Type) -> QueryTree | Non
         return _is_json_of(value, inside)
     if NEVER in (inside, outside):
         return FALSE if inside == NEVER else TRUE
+    if error_in(inside) or error_in(outside):
+        return _next_to_errors(value, inside, outside)
     yes, no = members_of(inside), members_of(outside)
     kinds, others = {*map(_json_kind, yes)}, {*map(_json_kind, no)}
     if "" in kinds | others or not kinds & others <= {"object"}:
@@ -211,6 +217,22 @@ def told_apart(value: QueryTree, inside: Type, outside: Type) -> QueryTree | Non
     for test in tests[1:]:
         found = Binary("or", found, test)
     return found
+
+
+def _next_to_errors(value: QueryTree, inside: Type, outside: Type) -> QueryTree | None:
+    """Return the test for a value that may also be an error."""
+    test = is_error(value, join(inside, outside))
+    others = told_apart(value, _without_errors(inside), _without_errors(outside))
+    if test is None or others is None:
+        return None
+    if error_in(inside) is not None:
+        return test if others == FALSE else Binary("or", test, others)
+    is_other = FunctionCall("not", (test,))
+    return is_other if others == TRUE else Binary("and", is_other, others)
+
+
+def _without_errors(type_: Type) -> Type:
+    return join_all(member for member in members_of(type_) if not isinstance(member, ErrorOf))
 
 
 def _json_kind(member: Type) -> str:

@@ -6,7 +6,7 @@ import ast
 from typing import Protocol
 
 from holdfast.compiler.context import Environment, Held, Unit, path_of
-from holdfast.compiler.expressions.caught import as_one_of
+from holdfast.compiler.expressions.caught import split_errors
 from holdfast.compiler.expressions.kinds import classes_of, split, with_tag
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
@@ -76,11 +76,9 @@ def _of_class(
 ) -> Environment:
     path, classes = path_of(subject), classes_of(point.unit, wanted)
     known = None if path is None else type_at(environment, path)
-    if path is not None and known is not None and is_true:
-        error = as_one_of(point.unit, wanted, known)
-        if error is not None:
-            return environment.with_fact(path, error)
-    parts = None if known is None or classes is None else split(known, classes)
+    parts = None if known is None else split_errors(point.unit, wanted, known)
+    if parts is None:
+        parts = None if known is None or classes is None else split(known, classes)
     if path is None or parts is None:
         return environment
     return environment.with_fact(path, parts[0] if is_true else parts[1])

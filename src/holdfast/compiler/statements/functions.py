@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import ast
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from holdfast.asl import error_names
+from holdfast.compiler.checks import NO_FAILURES, failures_of
 from holdfast.compiler.context import Environment, Held, LocalFunction, TypedQuery, Unit
 from holdfast.compiler.expressions.arguments import Given, given_arguments, is_name
 from holdfast.compiler.expressions.declared import as_parameter
-from holdfast.compiler.expressions.query import NULL
-from holdfast.compiler.ir import Assign, Return, StatementBlock
+from holdfast.compiler.expressions.error_values import marked
+from holdfast.compiler.expressions.query import NULL, Variable
+from holdfast.compiler.ir import Assign, ErrorHandler, Return, StatementBlock, Try
 from holdfast.compiler.statements.conditionals import as_if
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.statements.methods import find_methods
@@ -25,7 +28,8 @@ from holdfast.compiler.steps.branching import Branch
 from holdfast.compiler.steps.helpers import is_bound_in_body
 from holdfast.compiler.steps.hoisting import hoist_inside
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
-from holdfast.compiler.types.types import NONE, Type, is_refused, join_all
+from holdfast.compiler.types.error_fields import coded_names
+from holdfast.compiler.types.types import NONE, ErrorOf, Type, is_refused, join_all
 from holdfast.compiler.variable_names import VariableScopeNames
 
 if TYPE_CHECKING:
@@ -49,6 +53,8 @@ def lower_branch(
     expressions: Expressions,
     function: ast.Lambda | LocalFunction,
     types: tuple[Type, ...],
+    *,
+    returns_errors: bool,
 ) -> Branch:
     node = function.node if isinstance(function, LocalFunction) else function
     if isinstance(function, LocalFunction):
@@ -59,7 +65,32 @@ def lower_branch(
         for argument, type_ in zip(_positional(node), types, strict=True)
     )
     name_all(inner)
-    return Branch(function_body(inner, node), parameters, join_all(inner.flow.returned))
+    lower_body = _body_or_error if returns_errors else function_body
+    return Branch(lower_body(inner, node), parameters, join_all(inner.flow.returned))
+
+
+def _body_or_error(
+    statements: Statements, function: ast.Lambda | ast.FunctionDef
+) -> StatementBlock:
+    """Return the statements of the function inside of `try: …`, `except Exception as error: return
+    error`.
+    """
+    statements.flow.protections += 1
+    body = function_body(statements, function)
+    statements.flow.protections -= 1
+    failures = failures_of(body)
+    error = ErrorOf(not failures.expressions, coded=coded_names([Exception], statements.unit.world))
+    if failures == NO_FAILURES:
+        statements.flow.returned.append(replace(error, is_marked=True))
+        return body
+    variable = statements.scope.name("error", (function, "error"))
+    returned = marked(TypedQuery(Variable(variable), error))
+    statements.flow.returned.append(returned.type)
+    origin = statements.origin(function, "return the error")
+    handler = ErrorHandler(
+        origin, (Exception,), (error_names.ALL,), variable, (Return(origin, returned),)
+    )
+    return (Try(origin, body, (handler,), (), failures),)
 
 
 def function_body(statements: Statements, function: ast.Lambda | ast.FunctionDef) -> StatementBlock:

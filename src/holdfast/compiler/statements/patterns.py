@@ -12,9 +12,12 @@ from typing import Any, Final
 from holdfast.compiler.context import NOTHING, Held, TypedQuery, fails_of
 from holdfast.compiler.expressions.choices import connect
 from holdfast.compiler.expressions.comparisons import compare
+from holdfast.compiler.expressions.error_values import error_in
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.fields import known_fields
+from holdfast.compiler.expressions.kinds import told_apart
 from holdfast.compiler.expressions.query import (
+    TRUE,
     Binary,
     Constant,
     FieldOf,
@@ -39,6 +42,7 @@ from holdfast.compiler.types.types import (
     STR,
     UNKNOWN,
     DictOf,
+    ErrorOf,
     ListOf,
     ModelOf,
     ResultOf,
@@ -157,6 +161,8 @@ def _class(expressions: Expressions, subject: Subject, node: ast.MatchClass) -> 
         help_ = "case Payment(status=…):, or a member of an enum: case Status.PAID:"
         raise _refuse(expressions, node.cls, "a class pattern names a model", help_)
     members = members_of(subject.type)
+    if issubclass(cls, Exception):
+        return _error(expressions, subject, node)
     if cls in _VALUE_KINDS and (UNKNOWN in members or node.patterns):
         return _kind(expressions, subject, node, _VALUE_KINDS[cls])
     if UNKNOWN in members:
@@ -197,6 +203,10 @@ def _class_test(
         return None
     if others == [NONE]:
         return TypedQuery(Binary("!=", subject.query, Constant(None)), BOOL)
+    if any(isinstance(one, ErrorOf) for one in others):
+        test = told_apart(subject.query, join_all(chosen), join_all(others))
+        if test is not None:
+            return TypedQuery(test, BOOL)
     cls = expressions.unit.outside(node.cls)
     if cls in _JSON_KINDS and not any(map(_is_written_alike, others)):
         kind = Binary("=", FunctionCall("type", (subject.query,)), Constant(_JSON_KINDS[cls]))
@@ -277,6 +287,26 @@ def _fields(
         part = Subject(FieldOf(subject.query, name), join_all(types), path)
         found.append((part, match_pattern(expressions, part, pattern)))
     return found
+
+
+def _error(expressions: Expressions, subject: Subject, node: ast.MatchClass) -> CaseMatch:
+    """Match `CardDeclined()`. Its fields are no patterns: Python asks whether the error has them,
+    and only the text of its cause would show that.
+    """
+    error = error_in(subject.type)
+    if error is None:
+        raise _never(expressions, node, subject.type)
+    if node.patterns or node.kwd_attrs:
+        name = expressions.unit.text(node.cls)
+        message = "the fields of an error are read in the case, not in its pattern"
+        raise _refuse(expressions, node, message, f"case {name}() as error:")
+    seen = _with_subject(expressions, subject, node)
+    asked = ast.Call(ast.Name("isinstance", ast.Load()), [_subject_of(node), node.cls], [])
+    test = _truth(seen, asked, node)
+    narrowed = seen.narrowed(asked, is_true=True).lower(_subject_of(node)).type
+    is_every = expressions.unit.outside(node.cls) is Exception
+    covers = frozenset(atoms_of(error)) if is_every else frozenset()
+    return CaseMatch(None if test.query == TRUE else test, narrowed, covers)
 
 
 # Kinds of values, and dicts.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import Held, TypedQuery
 from holdfast.compiler.expressions.declared import as_declared
-from holdfast.compiler.expressions.durations import refuse_error
+from holdfast.compiler.expressions.error_values import marked
 from holdfast.compiler.expressions.query import NULL
 from holdfast.compiler.ir import Assign, Leave, SourcePlace, Way
-from holdfast.compiler.types.types import NONE, Type, has_error, is_refused
+from holdfast.compiler.types.types import NONE, Type, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -45,7 +45,7 @@ def lower_result(statements: Statements, node: ast.AST, given: ast.expr | None) 
         result.is_fresh = result.is_fresh and _is_fresh(statements, given)
         value = statements.value(given)
         value = as_declared(statements.unit, given, value, result.declared, "the result")
-        value = refuse_error(statements.unit, given) if has_error(value.type) else value
+        value = marked(value)
     flow.returned.append(value.type)
     if node is result.last and not flow.finals:
         result.value = value

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.compiler.context import TypedQuery, Unit
 from holdfast.compiler.expressions.durations import at_border, refuse_durations, refuse_error
+from holdfast.compiler.expressions.error_values import marked
 from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import Assign, Return, SourcePlace, Statement, Way
 from holdfast.compiler.signatures import signature_of
@@ -43,14 +44,14 @@ def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) 
     function = None if value is None or flow.finals else statements.durable(value)
     if isinstance(value, ast.Call) and function is not None:
         type_ = statements.step(value, function, None, node)
-        if statements.scope.parent is None and type_ is not None and has_duration(type_):
-            type_ = refuse_durations(statements.unit, value, type_).type
+        if statements.scope.parent is None and type_ is not None:
+            type_ = _of_step(statements.unit, value, type_)
     else:
         returned = TypedQuery(NULL, NONE) if value is None else statements.value(value)
         if value is not None and statements.scope.parent is None:
             returned = at_border(statements.unit, value, returned)
-        elif value is not None and has_error(returned.type):
-            returned = refuse_error(statements.unit, value)
+        else:
+            returned = marked(returned)
         type_ = returned.type
         if flow.finals:
             returned = _kept(statements, returned, node)
@@ -62,6 +63,13 @@ def lower_return(statements: Statements, node: ast.AST, value: ast.expr | None) 
         _check(statements.unit, value, type_)
     flow.returned.append(REFUSED if type_ is None else type_)
     flow.environment = None
+
+
+def _of_step(unit: Unit, node: ast.expr, type_: Type) -> Type:
+    """Refuse a step as the result whose value has no JSON: no code converts it."""
+    if has_duration(type_):
+        return refuse_durations(unit, node, type_).type
+    return refuse_error(unit, node, type_).type if has_error(type_) else type_
 
 
 def _check(unit: Unit, node: ast.expr, found: Type) -> None:

@@ -669,5 +669,6 @@ class Statements:
         expressions: Expressions,
         function: ast.Lambda | LocalFunction,
         types: tuple[Type, ...],
+        returns_errors: bool,
     ) -> Branch:
-        return lower_branch(self, expressions, function, types)
+        return lower_branch(self, expressions, function, types, returns_errors=returns_errors)

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from holdfast.api.surface import Task, Workflow
 from holdfast.compiler.context import LocalFunction, TypedQuery
@@ -36,6 +36,8 @@ from holdfast.compiler.types.types import (
     join_all,
 )
 
+RETURN_EXCEPTIONS: Final = "return_exceptions"
+
 
 @dataclass(frozen=True, slots=True)
 class Branch:
@@ -47,8 +49,8 @@ class Branch:
 
 
 #: A function that lowers the body of a branch: a `lambda` or a `def`, whose parameters have these
-#: types.
-BranchLowering = Callable[[Expressions, ast.Lambda | LocalFunction, tuple[Type, ...]], Branch]
+#: types. With True the branch returns its error instead of raising it.
+BranchLowering = Callable[[Expressions, ast.Lambda | LocalFunction, tuple[Type, ...], bool], Branch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ class Branching:
         if size is not None:
             items = in_batches(items, size)
         element = element_of(items.type) or REFUSED
-        branch = self.lower_branch(self.expressions, function, (element,))
+        returns_errors = self._returns_errors(node, found)
+        branch = self.lower_branch(self.expressions, function, (element,), returns_errors)
         concurrency = self._count(found, Count("concurrency", 0))
         needed, tolerated = self._quorum(node, found, items)
         result = branch.result if tolerated is None else join(branch.result, NONE)
@@ -116,7 +119,27 @@ class Branching:
             help_ = f"{name}(lambda: a(), lambda: b())"
             raise refuse(self.expressions, node, "HF008", f"{name}() needs branches", help_)
         functions = [self._function(branch, 0) for branch in nodes]
-        return [self.lower_branch(self.expressions, function, ()) for function in functions]
+        returns_errors = self._returns_errors(node, found)
+        return [
+            self.lower_branch(self.expressions, function, (), returns_errors)
+            for function in functions
+        ]
+
+    def _returns_errors(self, node: ast.Call, found: dict[str, Any]) -> bool:
+        match found.get(RETURN_EXCEPTIONS):
+            case None | ast.Constant(value=False):
+                return False
+            case ast.Constant(value=True):
+                pass
+            case value:
+                message = f"{RETURN_EXCEPTIONS} decides the type of the result: it is no variable"
+                raise refuse(self.expressions, value, "HF008", message, f"{RETURN_EXCEPTIONS}=True")
+        for name in ("at_least", "tolerate"):
+            if name in found:
+                message = f"with {RETURN_EXCEPTIONS} no branch fails; {name} has nothing to count"
+                help_ = f"{RETURN_EXCEPTIONS}=True, and count the errors in the result"
+                raise refuse(self.expressions, node, "HF008", message, help_)
+        return True
 
     def _function(self, node: ast.expr, parameters: int) -> ast.Lambda | LocalFunction:
         """Return the function of a branch. A task or workflow that is named without a call gets a

@@ -137,12 +137,14 @@ class ErrorOf:
     in Python.
 
     `fields`: the fields that each class has which the handler can catch. `coded`: the names of the
-    classes whose cause is the JSON of their fields (`api/error_fields.py`).
+    classes whose cause is the JSON of their fields (`api/error_fields.py`). `is_marked`: its JSON
+    shows that it is an error (`expressions/error_values.py`).
     """
 
     has_text: bool
     fields: tuple[tuple[str, Type], ...] = ()
     coded: tuple[str, ...] = ()
+    is_marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +223,7 @@ def _merge(left: Type, right: Type) -> Type | None:
         case _ if left is REFUSED or right is REFUSED:
             return REFUSED
         case _ if left is UNKNOWN or right is UNKNOWN:
-            return None if has_duration(left) or has_duration(right) else UNKNOWN
+            return None if _must_stay(left) or _must_stay(right) else UNKNOWN
         case TextOf(some_values), TextOf(values):
             return TextOf(tuple(sorted({*some_values, *values})))
         case (TextOf(), Simple("str")) | (Simple("str"), TextOf()):
@@ -240,6 +242,7 @@ def _merge(left: Type, right: Type) -> Type | None:
                 left.has_text and right.has_text,
                 tuple(one for one in left.fields if one in right.fields),
                 tuple(sorted({*left.coded, *right.coded})),
+                left.is_marked and right.is_marked,
             )
         case _:
             return None
@@ -256,8 +259,15 @@ def _union(left: tuple[Type, ...], right: tuple[Type, ...]) -> Type:
         else:
             members.append(candidate)
     if len(members) > _UNION_MEMBERS_MAX:
-        members = [UNKNOWN, *filter(has_duration, members)]
+        members = [UNKNOWN, *filter(_must_stay, members)]
     return members[0] if len(members) == 1 else Union(tuple(sorted(members, key=describe)))
+
+
+def _must_stay(type_: Type) -> bool:
+    """Return True for a type that does not become a part of `Any`, because its values may not leave
+    the workflow as they are.
+    """
+    return has_duration(type_) or has_error(type_)
 
 
 def has_duration(type_: Type) -> bool:
