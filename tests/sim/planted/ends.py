@@ -670,7 +670,7 @@ def _forget_failed_lanes(patch: Patch) -> None:
                     continue
                 waiting = owner.waiting
                 if isinstance(waiting, Lanes) and frame.waiting.lanes is None:
-                    ended = waiting._replace(results={**waiting.results, frame.lane: None})
+                    ended = waiting._replace(results=waiting.results.with_result(frame.lane, None))
                     after = without(after, {frame.id})
                     after = after.with_frame(owner._replace(waiting=ended))
             return after
