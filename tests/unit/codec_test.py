@@ -533,7 +533,9 @@ def test_a_snapshot_of_a_map_packs_the_new_results_only() -> None:
     items = list(range(1_000))
     results: Results[dict[str, int]] = Results([lane, {"n": lane}] for lane in range(999))
     # Each of these is longer than what a reference replaces.
-    long = Results([lane, {f"field {part}": lane for part in range(8)}] for lane in range(999))
+    long: Results[dict[str, int]] = Results(
+        [lane, {f"field {part}": lane for part in range(8)}] for lane in range(999)
+    )
     packed: list[int] = []
     book: ValueBook | None = ValueBook()
     texts = []

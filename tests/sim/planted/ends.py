@@ -585,7 +585,7 @@ def _number_by_completion(patch: Patch) -> None:
         before = owner.waiting.results
         after = real(state, frame, event)
         ended: Any = after.frames[frame.owner]
-        results = {**before, len(before): frame.input}
+        results = before.with_result(len(before), frame.input)
         return after.with_frame(ended._replace(waiting=ended.waiting._replace(results=results)))
 
     patch.setattr(apply_module, "_lane_ended", lane_ended)
