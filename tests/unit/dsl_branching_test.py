@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from holdfast import days
 from holdfast.api.surface import Workflow
 from holdfast.compiler.compile import compile_workflow
+from holdfast.testing import World, real
 from tests.unit.dsl_kit import assert_same, loaded
 
 HEADER = """
@@ -528,3 +530,69 @@ def flow(n: int) -> str:
     with loaded(tmp_path, HEADER + text) as module:
         assert came_to(module.flow, n=-1) == "refused"
         assert came_to(module.flow, n=1) == "done"
+
+
+@pytest.mark.parametrize("at_least", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("tolerate", [-1, 0, 1, 3])
+@pytest.mark.parametrize(
+    "orders", [["a"], ["a", "bad", "b"], ["bad", "bad2", "c"], ["a", "b", "bad"]]
+)
+def test_enough_successes_end_a_call_and_too_many_failures_fail_it(
+    tmp_path: Path, at_least: int, tolerate: int, orders: list[str]
+) -> None:
+    text = """
+@workflow
+def flow(orders: list[str], n: int, m: int, at_once: int) -> list[str | None]:
+    return each(orders, charge, at_least=n, tolerate=m, concurrency=at_once)
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        for at_once in (0, 1, 2):
+            came_to(module.flow, orders=orders, n=at_least, m=tolerate, at_once=at_once)
+
+
+@pytest.mark.parametrize("limits", ["tolerate=1", "tolerate=m", "at_least=n, tolerate=m"])
+@pytest.mark.parametrize("at_once", ["", ", concurrency=1", ", concurrency=2", ", concurrency=k"])
+def test_branches_have_the_limits_of_items(tmp_path: Path, limits: str, at_once: str) -> None:
+    text = f"""
+@workflow
+def flow(a: str, b: str, c: str, n: int, m: int, k: int) -> list[str | None]:
+    x, y, z = parallel(
+        lambda: charge(a), lambda: charge(b), lambda: charge(c), {limits}{at_once}
+    )
+    return [x, y, z]
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        for n, m, k in [
+            (1, 0, 0),
+            (2, 0, 1),
+            (2, 1, 2),
+            (3, 2, 3),
+            (4, 0, 1),
+            (1, -1, 1),
+            (1, 1, -1),
+        ]:
+            for orders in ("abc", ("bad", "b", "c"), ("a", "bad", "bad2")):
+                came_to(module.flow, **dict(zip("abc", orders, strict=True)), n=n, m=m, k=k)
+
+
+def test_no_more_branches_than_the_limit_run_at_the_same_time(tmp_path: Path) -> None:
+    text = """
+@workflow
+def flow() -> tuple[int, str, int]:
+    def slow(wait: int) -> int:
+        with compensating() as undo:
+            undo(undo_it, f"{wait}")
+            sleep(days(wait))
+        return wait
+    return parallel(lambda: slow(3), lambda: charge("a"), lambda: slow(1), concurrency=2)
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        run = World(others=real).run(module.flow)
+    assert (run.output, run.ended) == ((3, "a", 1), days(3))
+
+
+def test_a_limit_that_every_branch_keeps_is_plain_asl(tmp_path: Path) -> None:
+    for number, type_ in [(0, "Parallel"), (2, "Parallel"), (1, "Map")]:
+        text = f'parallel(lambda: charge("a"), lambda: charge("b"), concurrency={number})'
+        state = state_of(tmp_path, f"def flow() -> None:\n    {text}\n", type_)
+        assert "Holdfast" not in state

@@ -10,9 +10,9 @@ from types import FunctionType
 from typing import Any, Final
 
 from holdfast.api.surface import Task, Workflow
-from holdfast.compiler.context import LocalFunction, TypedQuery
+from holdfast.compiler.context import LocalFunction, TypedQuery, fails_of
 from holdfast.compiler.expressions.expressions import Expressions
-from holdfast.compiler.expressions.query import Binary, Constant, FunctionCall, QueryTree
+from holdfast.compiler.expressions.query import ArrayOf, Binary, Constant, FunctionCall, QueryTree
 from holdfast.compiler.ir import Action, RunEach, RunFirst, RunParallel, StatementBlock
 from holdfast.compiler.steps.batches import in_batches
 from holdfast.compiler.steps.helpers import is_helper
@@ -37,6 +37,8 @@ from holdfast.compiler.types.types import (
 )
 
 RETURN_EXCEPTIONS: Final = "return_exceptions"
+#: The arguments with which a branch may fail, so that its result is None.
+_LIMITS: Final = frozenset({"at_least", "tolerate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +63,11 @@ class Branching:
     def parallel(self, node: ast.Call, found: dict[str, Any]) -> tuple[Action, Type]:
         branches = self._branches(node, "parallel", found)
         bodies = tuple(branch.body for branch in branches)
-        if "at_least" not in found:
-            results = tuple(branch.result for branch in branches)
-            return RunParallel(bodies, None, None), TupleOf(results)
-        count = Count("at_least", 1, len(branches))
-        needed = require_count(self.expressions, found["at_least"], count)
-        number = self.expressions.lower(found["at_least"])
-        tolerated = _fewer(Constant(len(branches)), number)
-        results = tuple(join(branch.result, NONE) for branch in branches)
-        return RunParallel(bodies, needed, tolerated), TupleOf(results)
+        concurrency = self._count(found, Count("concurrency", 0))
+        needed, tolerated = self._quorum(found, Constant(len(branches)), len(branches))
+        is_partial = not _LIMITS.isdisjoint(found)
+        results = (join(one.result, NONE) if is_partial else one.result for one in branches)
+        return RunParallel(bodies, concurrency, needed, tolerated), TupleOf(tuple(results))
 
     def first(self, node: ast.Call, found: dict[str, Any]) -> tuple[Action, Type]:
         branches = self._branches(node, "first", found)
@@ -88,26 +86,30 @@ class Branching:
         returns_errors = self._returns_errors(node, found)
         branch = self.lower_branch(self.expressions, function, (element,), returns_errors)
         concurrency = self._count(found, Count("concurrency", 0))
-        needed, tolerated = self._quorum(node, found, items)
-        result = branch.result if tolerated is None else join(branch.result, NONE)
+        needed, tolerated = self._quorum(found, FunctionCall("count", (items.query,)))
+        result = branch.result if _LIMITS.isdisjoint(found) else join(branch.result, NONE)
         action = RunEach(items, branch.parameters[0], branch.body, concurrency, needed, tolerated)
         return action, ListOf(result)
 
     def _quorum(
-        self, node: ast.Call, found: dict[str, Any], items: TypedQuery
+        self, found: dict[str, Any], total: QueryTree, most: int | None = None
     ) -> tuple[TypedQuery | None, TypedQuery | None]:
-        """Return how many calls of `each` must succeed, and how many may fail."""
+        """Return how many of the `total` branches must succeed, and how many may fail. `most` is
+        their number if it is known.
+        """
+        tolerated = self._count(found, Count("tolerate", 0))
         if "at_least" not in found:
-            return None, self._count(found, Count("tolerate", 0))
-        if "tolerate" in found:
-            message = "with at_least all that is not needed may fail; tolerate has nothing to add"
-            number = self.expressions.unit.text(found["at_least"])
-            help_ = f"each(items, function, at_least={number})"
-            raise refuse(self.expressions, node, "HF008", message, help_)
-        value = require_count(self.expressions, found["at_least"], Count("at_least", 1))
-        total = FunctionCall("count", (items.query,))
-        needed = at_most(value, total, "ValueError: at_least is not 1 to the number of calls")
-        return needed, _fewer(total, self.expressions.lower(found["at_least"]))
+            return None, tolerated
+        node = found["at_least"]
+        needed = require_count(self.expressions, node, Count("at_least", 1, most))
+        if most is None:
+            error = "ValueError: at_least is not 1 to the number of calls"
+            needed = at_most(needed, total, error)
+        if needed.query == total:
+            return None, None
+        # One failure more than `spare` leaves too few branches: its error is the one to raise.
+        spare = _fewer(total, self.expressions.lower(node))
+        return needed, spare if tolerated is None else _smaller(tolerated, spare)
 
     def _count(self, found: dict[str, Any], count: Count) -> TypedQuery | None:
         node = found.get(count.name)
@@ -134,7 +136,7 @@ class Branching:
             case value:
                 message = f"{RETURN_EXCEPTIONS} decides the type of the result: it is no variable"
                 raise refuse(self.expressions, value, "HF008", message, f"{RETURN_EXCEPTIONS}=True")
-        for name in ("at_least", "tolerate"):
+        for name in sorted(_LIMITS):
             if name in found:
                 message = f"with {RETURN_EXCEPTIONS} no branch fails; {name} has nothing to count"
                 help_ = f"{RETURN_EXCEPTIONS}=True, and count the errors in the result"
@@ -213,6 +215,15 @@ def _fewer(total: QueryTree, number: TypedQuery) -> TypedQuery:
             return TypedQuery(Constant(all_ - value), INT, number.fails)
         case _:
             return TypedQuery(Binary("-", total, number.query), INT, number.fails)
+
+
+def _smaller(left: TypedQuery, right: TypedQuery) -> TypedQuery:
+    match left.query, right.query:
+        case Constant(int(one)), Constant(int(other)):
+            return TypedQuery(Constant(min(one, other)), INT)
+        case one, other:
+            smallest = FunctionCall("min", (ArrayOf((one, other)),))
+            return TypedQuery(smallest, INT, fails_of(left, right))
 
 
 def _takes(function: ast.Lambda | LocalFunction, parameters: int) -> bool:
