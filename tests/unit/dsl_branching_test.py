@@ -104,9 +104,11 @@ def test_a_quorum_says_how_many_are_needed_and_may_fail(
 def test_a_quorum_that_the_input_gives_is_checked_in_the_run(tmp_path: Path) -> None:
     body = "def flow(n: int) -> None:\n    parallel(lambda: 1, lambda: 2, at_least=n)\n"
     extension = state_of(tmp_path, body, "Parallel")["Holdfast"]
-    error = 'error("ValueError: at_least is not 1 to 2")'
-    assert extension["Needed"] == f"{{% $n >= 1 and $n <= 2 ? $n : ${error} %}}"
-    assert extension["Tolerated"] == "{% 2 - $n %}"
+    assert extension == {"Needed": "{% $n %}", "Tolerated": "{% 2 - $n %}"}
+    (rule,) = state_of(tmp_path, body, "Choice")["Choices"]
+    assert rule["Condition"] == "{% $n >= 1 and $n <= 2 %}"
+    failed = state_of(tmp_path, body, "Fail")
+    assert (failed["Error"], failed["Cause"]) == ("ValueError", "at_least is not 1 to 2")
 
 
 @pytest.mark.parametrize(
@@ -132,8 +134,9 @@ def test_tolerated_failures_and_concurrency_may_be_computed(tmp_path: Path) -> N
     )
     state = state_of(tmp_path, body, "Map")
     assert state["Holdfast"] == {"Tolerated": 3}
-    error = 'error("ValueError: concurrency is not 0 or more")'
-    assert state["MaxConcurrency"] == f"{{% $n >= 0 ? $n : ${error} %}}"
+    assert state["MaxConcurrency"] == "{% $n %}"
+    (rule,) = state_of(tmp_path, body, "Choice")["Choices"]
+    assert rule["Condition"] == "{% $n >= 0 %}"
 
 
 def test_enough_of_many_is_a_map_that_needs_so_many_and_tolerates_the_others(
@@ -141,12 +144,10 @@ def test_enough_of_many_is_a_map_that_needs_so_many_and_tolerates_the_others(
 ) -> None:
     body = "def flow(xs: list[str]) -> None:\n    each(xs, charge, at_least=2, concurrency=3)\n"
     state = state_of(tmp_path, body, "Map")
-    error = 'error("ValueError: at_least is not 1 to the number of calls")'
-    assert state["Holdfast"] == {
-        "Needed": f"{{% 2 <= $count($xs) ? 2 : ${error} %}}",
-        "Tolerated": "{% $count($xs) - 2 %}",
-    }
+    assert state["Holdfast"] == {"Needed": 2, "Tolerated": "{% $count($xs) - 2 %}"}
     assert state["MaxConcurrency"] == 3
+    (rule,) = state_of(tmp_path, body, "Choice")["Choices"]
+    assert rule["Condition"] == "{% 2 <= $count($xs) %}"
 
 
 def test_sleeping_until_a_moment_is_a_wait_with_a_timestamp(tmp_path: Path) -> None:
@@ -596,3 +597,59 @@ def test_a_limit_that_every_branch_keeps_is_plain_asl(tmp_path: Path) -> None:
         text = f'parallel(lambda: charge("a"), lambda: charge("b"), concurrency={number})'
         state = state_of(tmp_path, f"def flow() -> None:\n    {text}\n", type_)
         assert "Holdfast" not in state
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1, 2, 4])
+@pytest.mark.parametrize(
+    "call",
+    [
+        'parallel(lambda: charge("a"), lambda: charge("b"), at_least=n)',
+        'parallel(lambda: charge("a"), lambda: charge("b"), concurrency=n)',
+        "each(orders, charge, at_least=n)",
+        "each(orders, charge, at_least=2, tolerate=n)",
+        "each(orders, count, batch=n, at_least=2)",
+    ],
+)
+@pytest.mark.parametrize("orders", [["a", "b", "c"], ["bad", "b"], ["bad", "bad2", "c"], []])
+def test_a_number_that_is_out_of_range_is_a_value_error(
+    tmp_path: Path, call: str, number: int, orders: list[str]
+) -> None:
+    text = f"""
+@workflow
+def flow(orders: list[str], n: int) -> str:
+    try:
+        {call}
+    except ValueError as error:
+        return str(error)
+    except Refused as error:
+        return f"{{type(error).__name__}} {{error}}"
+    return "done"
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        came_to(module.flow, orders=orders, n=number)
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1, 5])
+@pytest.mark.parametrize("orders", [["a", "b"], ["bad", "b"], []])
+def test_the_items_are_evaluated_before_the_numbers_are_checked(
+    tmp_path: Path, number: int, orders: list[str]
+) -> None:
+    text = """
+@workflow
+def flow(orders: list[str], n: int) -> str:
+    each([orders[n], orders[0]], charge, at_least=n, tolerate=n // n, concurrency=-1 * n)
+    return "done"
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        came_to(module.flow, orders=orders, n=number)
+
+
+def test_a_quorum_that_was_never_possible_is_a_value_error_of_the_workflow(tmp_path: Path) -> None:
+    text = """
+@workflow
+def flow(orders: list[str]) -> list[str | None]:
+    return each(orders, charge, at_least=2)
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        assert came_to(module.flow, orders=["a"]) == "ValueError"
+        assert came_to(module.flow, orders=["a", "bad"]) == "Refused"

@@ -399,7 +399,7 @@ def parallel(
     ValueError for a number that is out of range.
     """
     _require("concurrency", concurrency, least=0)
-    quorum = _quorum(len(branches), tolerate, at_least)
+    quorum = _quorum(len(branches), tolerate, at_least, str(len(branches)))
     if return_exceptions:
         _require_alone(tolerate, at_least)
         branches = tuple(_returning_errors(branch) for branch in branches)
@@ -551,7 +551,7 @@ def each(
     if batch is not None:
         given = [given[start : start + batch] for start in range(0, len(given), batch)]
     branches = [_calling(function, item) for item in given]
-    tolerated = _quorum(len(branches), tolerate, at_least)
+    tolerated = _quorum(len(branches), tolerate, at_least, "the number of calls")
     if return_exceptions:
         _require_alone(tolerate, at_least)
         branches = [_returning_errors(branch) for branch in branches]
@@ -560,12 +560,13 @@ def each(
     return _run(branches, concurrency=concurrency, needed=at_least, tolerated=tolerated)
 
 
-def _quorum(count: int, tolerate: int | None, at_least: int | None) -> int:
-    """Return how many of the branches may fail."""
+def _quorum(count: int, tolerate: int | None, at_least: int | None, shown: str) -> int:
+    """Return how many of the branches may fail. `shown` is their number in the error."""
     _require("tolerate", tolerate or 0, least=0)
     if at_least is None:
         return tolerate or 0
-    _require("at_least", at_least, least=1, most=count)
+    if not 1 <= at_least <= count:
+        raise ValueError(f"at_least is not 1 to {shown}")
     # One failure more than that leaves too few branches: its error is the one to raise.
     spare = count - at_least
     return spare if tolerate is None else min(tolerate, spare)
@@ -581,10 +582,9 @@ def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[in
     return _one_by_one(branches, None, 0)
 
 
-def _require(name: str, number: int, *, least: int, most: int | None = None) -> None:
-    if number < least or (most is not None and number > most):
-        expected = f"{least} or more" if most is None else f"{least} to {most}"
-        raise ValueError(f"{name} is not {expected}")
+def _require(name: str, number: int, *, least: int) -> None:
+    if number < least:
+        raise ValueError(f"{name} is not {least} or more")
 
 
 def _calling(function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:

@@ -7,10 +7,11 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from holdfast.api.surface import Task, Workflow
 from holdfast.compiler.context import LocalFunction, TypedQuery, fails_of
+from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ArrayOf, Binary, Constant, FunctionCall, QueryTree
 from holdfast.compiler.ir import Action, RunEach, RunFirst, RunParallel, StatementBlock
@@ -19,11 +20,11 @@ from holdfast.compiler.steps.helpers import is_helper
 from holdfast.compiler.steps.step_arguments import (
     Count,
     StepRefused,
-    at_most,
     refuse,
     require_count,
 )
 from holdfast.compiler.types.types import (
+    BOOL,
     INT,
     NONE,
     REFUSED,
@@ -37,6 +38,7 @@ from holdfast.compiler.types.types import (
 )
 
 RETURN_EXCEPTIONS: Final = "return_exceptions"
+_COUNTS: Final = frozenset({"at_least", "batch", "concurrency", "tolerate"})
 #: The arguments with which a branch may fail, so that its result is None.
 _LIMITS: Final = frozenset({"at_least", "tolerate"})
 
@@ -50,15 +52,32 @@ class Branch:
     result: Type
 
 
-#: A function that lowers the body of a branch: a `lambda` or a `def`, whose parameters have these
-#: types. With True the branch returns its error instead of raising it.
-BranchLowering = Callable[[Expressions, ast.Lambda | LocalFunction, tuple[Type, ...], bool], Branch]
+class BranchingStatements(Protocol):
+    """The statements around the call, in which its branches and its checks are lowered."""
+
+    def lower_branch(
+        self,
+        expressions: Expressions,
+        function: ast.Lambda | LocalFunction,
+        types: tuple[Type, ...],
+        returns_errors: bool,
+        /,
+    ) -> Branch:
+        """Lower the body of a branch: a `lambda` or a `def`, whose parameters have these types.
+        With `returns_errors` the branch returns its error instead of raising it.
+        """
+
+    def kept(self, value: TypedQuery, node: ast.expr, what: str, /) -> TypedQuery:
+        """Compute the value before the call, in a variable."""
+
+    def require(self, test: TypedQuery, name: str, expected: str, node: ast.expr, /) -> None:
+        """Raise a ValueError before the call when the test is false: `name` is not as expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branching:
     expressions: Expressions
-    lower_branch: BranchLowering
+    statements: BranchingStatements
 
     def parallel(self, node: ast.Call, found: dict[str, Any]) -> tuple[Action, Type]:
         branches = self._branches(node, "parallel", found)
@@ -79,14 +98,19 @@ class Branching:
         function = self._function(found["function"], 1)
         if is_refused(items.type):
             raise StepRefused
+        if items.fails and not _COUNTS.isdisjoint(found):
+            # Python evaluates the items before it checks the numbers.
+            items = self.statements.kept(items, found["items"], "items")
+        concurrency = self._count(found, Count("concurrency", 0))
         size = self._count(found, Count("batch", 1))
         if size is not None:
             items = in_batches(items, size)
+        needed, tolerated = self._quorum(found, FunctionCall("count", (items.query,)))
         element = element_of(items.type) or REFUSED
         returns_errors = self._returns_errors(node, found)
-        branch = self.lower_branch(self.expressions, function, (element,), returns_errors)
-        concurrency = self._count(found, Count("concurrency", 0))
-        needed, tolerated = self._quorum(found, FunctionCall("count", (items.query,)))
+        branch = self.statements.lower_branch(
+            self.expressions, function, (element,), returns_errors
+        )
         result = branch.result if _LIMITS.isdisjoint(found) else join(branch.result, NONE)
         action = RunEach(items, branch.parameters[0], branch.body, concurrency, needed, tolerated)
         return action, ListOf(result)
@@ -100,20 +124,36 @@ class Branching:
         tolerated = self._count(found, Count("tolerate", 0))
         if "at_least" not in found:
             return None, tolerated
-        node = found["at_least"]
-        needed = require_count(self.expressions, node, Count("at_least", 1, most))
-        if most is None:
-            error = "ValueError: at_least is not 1 to the number of calls"
-            needed = at_most(needed, total, error)
+        needed = self._checked(found["at_least"], Count("at_least", 1, most), total)
         if needed.query == total:
             return None, None
         # One failure more than `spare` leaves too few branches: its error is the one to raise.
-        spare = _fewer(total, self.expressions.lower(node))
+        spare = _fewer(total, needed)
         return needed, spare if tolerated is None else _smaller(tolerated, spare)
 
     def _count(self, found: dict[str, Any], count: Count) -> TypedQuery | None:
         node = found.get(count.name)
-        return None if node is None else require_count(self.expressions, node, count)
+        return None if node is None else self._checked(node, count, None)
+
+    def _checked(self, node: ast.expr, count: Count, total: QueryTree | None) -> TypedQuery:
+        """Return the number. A number or `total` that only the run knows is checked before the
+        call.
+        """
+        value = require_count(self.expressions, node, count)
+        if isinstance(value.query, Constant) and (total is None or isinstance(total, Constant)):
+            return value
+        if value.fails or not is_name(value.query):
+            value = self.statements.kept(value, node, count.name)
+        test: QueryTree = Binary(">=", value.query, Constant(count.least))
+        if total is not None:
+            is_reached = Binary("<=", value.query, total)
+            is_known = isinstance(value.query, Constant)
+            test = is_reached if is_known else Binary("and", test, is_reached)
+        expected = count.expected
+        if total is not None and count.most is None:
+            expected = f"{count.least} to the number of calls"
+        self.statements.require(TypedQuery(test, BOOL), count.name, expected, node)
+        return value
 
     def _branches(self, node: ast.Call, name: str, found: dict[str, Any]) -> list[Branch]:
         nodes: tuple[ast.expr, ...] = found.get("branches", ())
@@ -123,7 +163,7 @@ class Branching:
         functions = [self._function(branch, 0) for branch in nodes]
         returns_errors = self._returns_errors(node, found)
         return [
-            self.lower_branch(self.expressions, function, (), returns_errors)
+            self.statements.lower_branch(self.expressions, function, (), returns_errors)
             for function in functions
         ]
 
