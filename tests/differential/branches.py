@@ -85,6 +85,13 @@ class BranchStatements(Drawing):
         limits = self.choices.pick([("at_least",), ("tolerate",), ("at_least", "tolerate")])
         self.counts[" and ".join(limits)] += 1
         numbers = {"at_least": 1 + self.choices.below(count), "tolerate": self.choices.below(count)}
+        if self.choices.chance(30):
+            self.counts["computed limit"] += 1
+            computed = self.choices.pick(list(limits))
+            return ", ".join(
+                f"{name}={self.name('int') if name == computed else numbers[name]}"
+                for name in limits
+            )
         return ", ".join(f"{name}={numbers[name]}" for name in limits)
 
     def _outcomes(self, name: str, rows: Rows) -> Rows:
