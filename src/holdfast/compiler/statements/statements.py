@@ -142,6 +142,7 @@ from holdfast.compiler.statements.unsupported import refuse_statement
 from holdfast.compiler.steps.branching import Branch
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.steps.helpers import (
+    changed_by,
     find_helper,
     find_step,
     is_step,
@@ -171,10 +172,21 @@ class Statements:
         #: the body of a helper.
         self.result: Result | None = None
         self.hoisted: dict[ast.AST, TypedQuery] = {}
+        #: The helpers whose bodies are lowered here as statements of this function; see `pasting`.
+        self.pasted: tuple[ast.FunctionDef, ...] = ()
+        #: The expression that is all of the present statement, or all of its right side.
+        self.whole: ast.expr | None = None
+        #: True when the present statement uses no value, as `add(lines, line)` does.
+        self.drops_value = False
         self._expressions = Expressions(
             unit, scope, flow.environment or _EMPTY, self.hoisted, around=self.around
         )
         self._pending: list[Statement] = []
+
+    def read_in(self, unit: Unit) -> None:
+        """Lower the next statements with the source and the outer names of this unit."""
+        self.unit = unit
+        self._expressions = replace(self._expressions, unit=unit)
 
     # Expressions of the statement that is being lowered.
 
@@ -199,10 +211,10 @@ class Statements:
         """
         hoist(self, node)
 
-    def value(self, node: ast.expr) -> TypedQuery:
+    def value(self, node: ast.expr, *, is_kept: bool = True) -> TypedQuery:
         self.prepare(node)
         found = self.expressions.lower(node)
-        self.share(node, is_kept=True, type_=found.type)
+        self.share(node, is_kept=is_kept, type_=found.type if is_kept else NEVER)
         return found
 
     def test(self, node: ast.expr) -> TypedQuery:
@@ -248,7 +260,10 @@ class Statements:
     def _copies(self, node: ast.AST, /) -> bool:
         """Return True for a call that keeps no reference to its arguments."""
         helper = find_helper(self.unit, self.scope, node)
-        return self.is_durable(node) if helper is None else not keeps_parameters(helper)
+        if helper is None:
+            return self.is_durable(node)
+        # The statements of a pasted helper have said what they keep.
+        return bool(changed_by(helper)) or not keeps_parameters(helper)
 
     def _fresh_call(self, node: ast.Call, /) -> bool | None:
         if find_helper(self.unit, self.scope, node) is not None:
@@ -499,6 +514,12 @@ class Statements:
         return sum(found.code != "HF010" for found in self.unit.diagnostics)
 
     def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Expr() | ast.Assign() | ast.AnnAssign() | ast.Return():
+                self.whole = node.value
+            case _:
+                self.whole = None
+        self.drops_value = isinstance(node, ast.Expr)
         match node:
             case ast.Assign():
                 lower_assignment(self, node)

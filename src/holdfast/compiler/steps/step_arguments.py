@@ -17,7 +17,15 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
-from holdfast.compiler.types.types import FLOAT, INT, describe, is_refused, is_text, may_be_none
+from holdfast.compiler.types.types import (
+    ELAPSED,
+    FLOAT,
+    INT,
+    describe,
+    is_refused,
+    is_text,
+    may_be_none,
+)
 
 
 class StepRefused(Exception):  # noqa: N818 - `Steps` catches it
@@ -60,8 +68,11 @@ def require_duration(expressions: Expressions, node: ast.expr) -> TypedQuery:
         isinstance(value.query.value, int) and value.query.value > 0
     )
     if not is_duration(value.type) or not is_positive:
-        message = "this must be a duration above zero"
-        raise refuse(expressions, node, "HF052", message, "minutes(5), days(3)")
+        message, help_ = "this must be a duration above zero", "minutes(5), days(3)"
+        if value.type == ELAPSED:
+            message = "the difference of two moments may have a fraction of a second"
+            help_ = "sleep_until(later), or seconds(math.ceil(elapsed.total_seconds()))"
+        raise refuse(expressions, node, "HF052", message, help_)
     return in_seconds(value)
 
 
