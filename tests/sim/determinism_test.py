@@ -14,10 +14,11 @@ import pytest
 from holdfast_simulator import levels, runner
 from holdfast_simulator.runner import play
 from holdfast_simulator.schedule import WrittenTape
+from tests.thorough import IS_THOROUGH
 
 ROOT: Final = Path(__file__).parents[2]
 STATEMACHINES: Final = ROOT / "statemachines"
-FAST, SLOW = 30, 1_000
+FAST, SLOW = 30 if IS_THOROUGH else 8, 1_000
 
 
 def _traces(count: int) -> list[str]:
