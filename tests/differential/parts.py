@@ -103,6 +103,19 @@ _HABITS: Final = (
     "{w} = [1, 2]; {w}[0] += echo(<int>); {v} = {w}[0]",
     "{w} = set(<list[int]>) ^ {{<int>, 1}}; {w} ^= {{2}}; {v} = sum({w})",
     "{w} = lambda one: one + <int>; {v} = {w}(<int>)",
+    "{w} = list(<list[int]>)\nkeep_in({w}, <int>)\n{v} = keep_in({w}, echo(<int.>))\nlook({w})",
+    (
+        "{w} = [<int>]\ndef {w}add(one: int) -> int:\n    nonlocal {v}\n    {v} += one\n"
+        "    {w}.append(one)\n    return echo({v})\n{w}add(<int>)\n{w}add(len({w}))\nlook({w})"
+    ),
+    (
+        "{w} = Basket(notes={{'a': <int>}})\n{w}.put(Line(sku=<str>), <int>)\n"
+        "{v} = {w}.put(Line(sku='z'), echo(<int.>))\nlook({w})"
+    ),
+    (
+        "{w} = list(<list[int]>)\ntry:\n    {v} = keep_in({w}, 10 // <int.>)\n"
+        "    keep_in({w}, flaky(1))\nexcept Exception:\n    {w}.append(7)\nlook({w})"
+    ),
     "try:\n    while True:\n        {v} += echo([1, 2, 3][{v}])\nexcept Exception:\n    {v} += 10",
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
     "for {w} in {{'a': <bool>, 'b': <int>, 'c': <str>}}.values():\n    {v} += 1 if {w} else 2",

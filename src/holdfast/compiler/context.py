@@ -353,6 +353,10 @@ class Unit:
         self.made: dict[ast.expr, ast.Lambda] = {}
         #: For each call of a local function, the copy of the function that was made for this call.
         self.copies: dict[ast.Call, ast.FunctionDef] = {}
+        #: For each call of a helper that is pasted, the copy of its function, and its new names.
+        self.pasted: dict[ast.Call, tuple[ast.FunctionDef, Mapping[str, str]]] = {}
+        #: For each helper, the variables of its caller that it changes.
+        self.changed: dict[ast.FunctionDef, frozenset[str]] = {}
         #: For each called function, the arguments of the call with those of `*names` gathered.
         self.rest_arguments: dict[ast.expr, Any] = {}
         #: For each conditional expression that contains steps, the `if` statement that replaces it.
@@ -401,6 +405,7 @@ class Unit:
         other.library, other.copies, other.made = self.library, self.copies, self.made
         other.defaults, other.property_calls = self.defaults, self.property_calls
         other.loops, other.loop_functions = self.loops, self.loop_functions
+        other.pasted = self.pasted
         return other
 
     @cached_property

@@ -36,7 +36,7 @@ from typing import Any, Final
 from holdfast.compiler.context import Dispatch, Helper, NamedValue, Repeated, Taking, Unit
 from holdfast.compiler.expressions.outside import tasks_by_name
 from holdfast.compiler.source import Source
-from holdfast.compiler.statements.aliases import TAKES, is_change, kept_by_statements
+from holdfast.compiler.statements.aliases import TAKES, changed_names, is_change, kept_by_statements
 from holdfast.compiler.statements.local_names import bound_names, local_names
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.types.failures import is_own
@@ -151,6 +151,111 @@ def keeps_parameters(helper: Helper) -> bool:
     node, unit = helper.node, helper.unit
     kept = kept_by_statements(node, lambda part: is_step(unit, helper.sees, part))
     return any(part.arg in kept for part in ast.walk(node.args) if isinstance(part, ast.arg))
+
+
+def changed_by(helper: Helper) -> frozenset[str]:
+    """Return the parameters and outer variables that a helper changes for its caller, too."""
+    return _changed_by(helper, ())
+
+
+def _changed_by(helper: Helper, around: tuple[ast.FunctionDef, ...]) -> frozenset[str]:
+    node, known = helper.node, helper.unit.changed
+    # The function of a comprehension has a name that no author can write.
+    if node in around or not node.name.isidentifier():
+        return frozenset()
+    if node not in known:
+        scope = VariableScopeNames(None, local_names(node), helper.sees)
+        parts = list(own_parts(node))
+        changed = {*changed_names(parts), *_changed_by_calls(helper, scope, (*around, node))}
+        parameters = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        found = {name for name in changed & parameters if not is_bound_in_body(node, name)}
+        if helper.is_local:
+            found |= changed - scope.local_names.keys()
+            for part in parts:
+                found.update(part.names if isinstance(part, ast.Nonlocal) else ())
+        known[node] = frozenset(found)
+    return known[node]
+
+
+def _changed_by_calls(
+    helper: Helper, scope: VariableScopeNames, around: tuple[ast.FunctionDef, ...]
+) -> Iterator[str]:
+    """Yield the names that the helpers which a helper calls change."""
+    for part in own_parts(helper.node):
+        if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Name)):
+            continue
+        called = _find(helper.unit, scope, part.func, around)
+        if called is None:
+            continue
+        changed = _changed_by(called, around)
+        places = [one.arg for one in (*called.node.args.posonlyargs, *called.node.args.args)]
+        given = [*zip(places, part.args, strict=False)]
+        given += [(str(word.arg), word.value) for word in part.keywords]
+        for name, value in given:
+            if name in changed and isinstance(value, ast.Name):
+                yield value.id
+        if called.is_local:
+            yield from changed - {*places}
+
+
+def pasted_functions(
+    unit: Unit, scope: VariableScopeNames, function: ast.FunctionDef
+) -> tuple[ast.FunctionDef, ...]:
+    """Return the local helpers that change variables of `function`, if each of their names only
+    stands in calls that become statements of `function` itself.
+    """
+    found: dict[str, ast.FunctionDef] = {}
+    for part in own_parts(function):
+        if isinstance(part, ast.FunctionDef):
+            helper = _helper(unit, scope, part, (), is_local=True)
+            if changed_by(helper) and not has_functions(part):
+                found[part.name] = part
+    called = [part for one in (function, *found.values()) for part in own_parts(one)]
+    calls = [
+        part.func.id
+        for part in called
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+    ]
+    named = [part.id for part in ast.walk(function) if isinstance(part, ast.Name)]
+    is_called = all(named.count(name) == calls.count(name) for name in found)
+    return tuple(found.values()) if is_called else ()
+
+
+def lacks_nonlocal(helper: Helper) -> bool:
+    """Return True when `nonlocal` is missing in a local helper: it changes a variable of its own
+    that has no value, and Python raises UnboundLocalError.
+    """
+    parameters = {part.arg for part in ast.walk(helper.node.args) if isinstance(part, ast.arg)}
+    own = {*local_names(helper.node)} - parameters - {*changed_by(helper)}
+    return any(
+        isinstance(part, ast.AugAssign)
+        and isinstance(part.target, ast.Name)
+        and part.target.id in own
+        and helper.sees.is_local(part.target.id)
+        for part in own_parts(helper.node)
+    )
+
+
+def has_functions(node: ast.FunctionDef) -> bool:
+    """Return True when a function contains a `def` or a `lambda`."""
+    return any(isinstance(part, ast.FunctionDef | ast.Lambda) for part in own_parts(node))
+
+
+def calls_changing(unit: Unit, scope: VariableScopeNames, function: ast.FunctionDef) -> bool:
+    """Return True when a function calls a helper that changes its arguments, or may call such a
+    method. A local helper that changes something does so inside of the function.
+    """
+    own = local_names(function)
+    for part in ast.walk(function):
+        match part:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+                if name in own:
+                    return True
+            case ast.Call(func=ast.Name(id=name)) if name not in own:
+                helper = _find(unit, scope, part.func, ())
+                if helper is not None and changed_by(helper):
+                    return True
+    return False
 
 
 def is_helper(function: object) -> bool:
