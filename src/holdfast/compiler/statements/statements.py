@@ -79,7 +79,7 @@ from holdfast.compiler.context import (
     join_environments,
 )
 from holdfast.compiler.expressions.expressions import Expressions
-from holdfast.compiler.expressions.query import Variable
+from holdfast.compiler.expressions.query import Constant, Variable
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.ir import (
     Action,
@@ -90,6 +90,7 @@ from holdfast.compiler.ir import (
     If,
     Note,
     Publish,
+    Raise,
     RunEach,
     Sleep,
     SleepUntil,
@@ -152,7 +153,7 @@ from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
 from holdfast.compiler.steps.logs import logger_of, lower_log
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
-from holdfast.compiler.types.types import NEVER, Type, is_refused, join
+from holdfast.compiler.types.types import NEVER, STR, Type, is_refused, join
 from holdfast.compiler.variable_names import VariableScopeNames
 
 _EMPTY: Final = Environment({})
@@ -203,7 +204,7 @@ class Statements:
 
     @property
     def steps(self) -> Steps:
-        return Steps(self.expressions, self._branch)
+        return Steps(self.expressions, self)
 
     def prepare(self, node: ast.expr) -> None:
         """Hoist the durable calls of an expression that is lowered next: move each before the
@@ -318,11 +319,20 @@ class Statements:
         Choice, Succeed, Fail and Wait have no Catch. Without this, a division by zero would skip
         the handlers and the undo steps.
         """
-        if not (value.fails and self.flow.protections):
-            return value
+        return self.kept(value, node, what) if value.fails and self.flow.protections else value
+
+    def kept(self, value: TypedQuery, node: ast.AST, what: str, /) -> TypedQuery:
+        """Return the value from a variable, which a statement before this point assigns."""
         variable = self.scope.name(what, (node, what))
         self.emit(Assign(self.origin(node), ((variable, value),)))
         return TypedQuery(Variable(variable), value.type)
+
+    def require(self, test: TypedQuery, name: str, expected: str, node: ast.AST, /) -> None:
+        """Emit a check that raises a ValueError when the test is false."""
+        test = self.protected(test, node, "test")
+        message = TypedQuery(Constant(f"{name} is not {expected}"), STR)
+        error = Raise(self.origin(node, "ValueError"), ValueError, message)
+        self.emit(If(self.origin(node, f"is {name} {expected}?"), test, (), (error,)))
 
     def hoist(self, node: ast.expr, function: object, /) -> TypedQuery:
         """Move a durable call inside an expression before the statement, as a step with its own
@@ -713,11 +723,12 @@ class Statements:
         """Return the statements of the function of a branch, or of a helper with its `unit`."""
         return Statements(unit or self.unit, scope, Flow(environment), outer)
 
-    def _branch(
+    def lower_branch(
         self,
         expressions: Expressions,
         function: ast.Lambda | LocalFunction,
         types: tuple[Type, ...],
         returns_errors: bool,
+        /,
     ) -> Branch:
         return lower_branch(self, expressions, function, types, returns_errors=returns_errors)
