@@ -61,6 +61,12 @@ class Basket(BaseModel):
     def first_line(self) -> Line | None:
         return self.lines[0] if self.lines else None
 
+    def skus(self) -> list[str]:
+        return [line.sku for line in self.lines]
+
+    def tags(self) -> list[str]:
+        return self.lines[0].tags if self.lines else []
+
     def itself(self) -> Basket:
         return self
 

@@ -78,6 +78,8 @@ _SHARED: Final = (
     "{w} = Basket(lines={x}.lines)",
     "{w} = Tally(best={x}.best)",
     "{w} = copy.deepcopy({x})",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0; {w}.status = <str>; look([{w}, {w}_0])",
+    "{w} = {x}.tags(); {x}.lines[0].tags.append(<str>); look([{w}, {x}])",
 )
 #: Steps in comprehensions, assignments in expressions, the rest of a list, mixed dicts.
 _HABITS: Final = (
@@ -118,6 +120,12 @@ _HABITS: Final = (
     ),
     "try:\n    while True:\n        {v} += echo([1, 2, 3][{v}])\nexcept Exception:\n    {v} += 10",
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0; {w}.lines.append(Line(sku=<str>)); look({w})",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0.lines; {w}.append(Line(sku=<str>)); look({w})",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0.model_copy(); {w}.lines.clear(); look({w})",
+    "for _ in '12':\n    {w}_0 = basket_of(<int>); {w} = {w}_0 or Basket(); {w}.notes['a'] = 1",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0.skus(); {w}_0.lines.clear(); {w} += ['']; look({w})",
+    "{w}_0 = basket_of(<int>)\nmatch {w}_0:\n    case Basket() as {w}: {w}.lines = []; look({w})",
     "for {w} in {{'a': <bool>, 'b': <int>, 'c': <str>}}.values():\n    {v} += 1 if {w} else 2",
 )
 

@@ -38,7 +38,7 @@ _HARMLESS_METHODS: Final = frozenset(
         "strip",
     ]
 )
-_KEEPING_FUNCTIONS: Final = frozenset({"max", "min", "next"})
+KEEPING_FUNCTIONS: Final = frozenset({"max", "min", "next"})
 _FRESH_METHODS: Final = frozenset(
     {"copy", "deepcopy", "items", "keys", "model_copy", "split", "splitlines", "values"}
     | {"difference", "intersection", "union"}
@@ -210,7 +210,7 @@ def _keeps_arguments(function: ast.expr) -> bool:
         case ast.Name(id=name):
             # A function of the author may keep or return its arguments, so another name may refer
             # to them after the call.
-            return name in _KEEPING_FUNCTIONS or not hasattr(builtins, name)
+            return name in KEEPING_FUNCTIONS or not hasattr(builtins, name)
         case ast.Attribute(attr=method):
             return method not in _HARMLESS_METHODS
         case _:
@@ -235,7 +235,7 @@ def is_fresh(node: ast.AST, is_fresh_call: IsFreshCall) -> bool:
         case ast.Call(func=ast.Attribute(attr=method)):
             return method in _FRESH_METHODS
         case ast.Call(func=ast.Name(id=name)):
-            return name not in _KEEPING_FUNCTIONS
+            return name not in KEEPING_FUNCTIONS
         case _:
             return False
 

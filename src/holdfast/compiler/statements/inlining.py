@@ -42,7 +42,12 @@ from holdfast.compiler.statements.functions import (
     take,
 )
 from holdfast.compiler.statements.local_names import local_names
-from holdfast.compiler.statements.ownership import captured_by, chains_in, may_change
+from holdfast.compiler.statements.ownership import (
+    captured_by,
+    chains_in,
+    has_parts_that_may_change,
+    may_change,
+)
 from holdfast.compiler.statements.pasting import can_paste, paste
 from holdfast.compiler.statements.results import LoweredBody, result_of
 from holdfast.compiler.steps.helpers import calls_changing, changed_by, is_step, keeps_parameters
@@ -73,7 +78,7 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
         found = _finish(statements, call, paste(statements, call, helper, given))
         if len(statements.unit.diagnostics) > before and not helper.is_local:
             refuse_body(statements.unit, call, helper.name)
-        _share_result(statements, given, found.type)
+        _share_result(statements, call, helper, given, found.type)
         return found
     if keeps_parameters(helper):
         for one in given:
@@ -90,13 +95,19 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
     is_open = inner.flow.environment is not None
     lowered = LoweredBody(body, inner.result, inner.flow.returned, is_open)
     found = _finish(statements, call, lowered)
-    _share_result(statements, given, found.type)
+    _share_result(statements, call, helper, given, found.type)
     return found
 
 
-def _share_result(statements: Statements, given: list[Given], type_: Type) -> None:
+def _share_result(
+    statements: Statements, call: ast.Call, helper: Helper, given: list[Given], type_: Type
+) -> None:
     """Record that the result of a helper may be a part of its arguments."""
-    if may_change(type_):
+    new, fresh = statements.unit.new_calls, statements.unit.fresh_calls
+    is_new = call in fresh and not has_parts_that_may_change(type_)
+    is_new = (is_new or not may_change(type_)) and not changed_by(helper)
+    (new.add if is_new else new.discard)(call)
+    if may_change(type_) and not is_new:
         nodes = (one.node for one in given if one.node is not None)
         chains = (chain for node in nodes for chain in chains_in(node, statements.is_durable))
         statements.share_parts(chains)

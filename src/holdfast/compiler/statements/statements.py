@@ -120,6 +120,7 @@ from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.mutators import lower_mutator
+from holdfast.compiler.statements.new_values import gives_new_value
 from holdfast.compiler.statements.ownership import (
     captured_levels,
     chains_in,
@@ -245,7 +246,20 @@ class Statements:
             names = kept_names(node, self._copies, is_kept=is_kept)
             self.flow.environment = environment.shared((name, 0) for name in names)
             if type_ is None or may_change(type_):
-                self.share_parts(chains_in(node, self.is_durable, is_inner=is_inner))
+                self.share_parts(chains_in(node, self._is_new, is_inner=is_inner))
+            self._note_holder(node, environment)
+
+    def _note_holder(self, node: ast.expr, before: Environment) -> None:
+        """Record the expression that keeps values of names, for the refusal of a later change."""
+        after = self.flow.environment
+        assert after is not None
+        if after is before:
+            return
+        for name in self.scope.local_names:
+            was, entry = before.entries.get(name), after.entries.get(name)
+            is_kept = isinstance(was, Held) and isinstance(entry, Held) and entry.owned < was.owned
+            if is_kept:
+                self.unit.holders[self.scope.name(name)] = node
 
     def share_parts(self, chains: Iterable[Chain]) -> None:
         """Record that parts of values have a second name from here on."""
@@ -259,15 +273,29 @@ class Statements:
 
     def _copies(self, node: ast.AST, /) -> bool:
         """Return True for a call that keeps no reference to its arguments."""
-        helper = find_helper(self.unit, self.scope, node)
+        helper = self._helper(node)
         if helper is None:
             return self.is_durable(node)
         # The statements of a pasted helper have said what they keep.
         return bool(changed_by(helper)) or not keeps_parameters(helper)
 
+    def _helper(self, node: ast.AST) -> Helper | None:
+        """Return the helper or the method of a model that `node` calls; None for other nodes."""
+        found = find_helper(self.unit, self.scope, node)
+        if found is None and isinstance(node, ast.Call):
+            found = self.unit.methods.get(node)
+        return found
+
+    def _is_new(self, node: ast.AST, /) -> bool:
+        """Return True for a call whose result shares nothing with its arguments."""
+        helper = self._helper(node)
+        if helper is None:
+            return self.is_durable(node)
+        return node in self.unit.new_calls or (helper.is_expression and gives_new_value(helper))
+
     def _fresh_call(self, node: ast.Call, /) -> bool | None:
-        if find_helper(self.unit, self.scope, node) is not None:
-            return node in self.unit.fresh_calls
+        if self._helper(node) is not None:
+            return node in self.unit.fresh_calls or self._is_new(node)
         return True if self.is_durable(node) else None
 
     def is_fresh(self, node: ast.AST) -> bool:

@@ -137,7 +137,7 @@ def find_helper(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Helper 
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
         return None
     if node not in unit.helpers:
-        unit.helpers[node] = _find(unit, scope, node.func, ())
+        unit.helpers[node] = helper_called(unit, scope, node.func, ())
     return unit.helpers[node]
 
 
@@ -146,10 +146,24 @@ def is_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> bool:
     return find_durable(unit, scope, node) is not None
 
 
-def keeps_parameters(helper: Helper) -> bool:
-    """Return True when the body of a helper may keep a list or dict from its arguments."""
+def keeps_parameters(helper: Helper, around: tuple[ast.FunctionDef, ...] = ()) -> bool:
+    """Return True when the body of a helper may keep a list or dict from its arguments. `around`:
+    the bodies that call it.
+    """
     node, unit = helper.node, helper.unit
-    kept = kept_by_statements(node, lambda part: is_step(unit, helper.sees, part))
+    if node in around:
+        return True
+    inner = VariableScopeNames(None, local_names(node), helper.sees)
+
+    def keeps_nothing(part: ast.AST) -> bool:
+        if is_step(unit, helper.sees, part):
+            return True
+        called = None
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
+            called = helper_called(unit, inner, part.func, (*around, node))
+        return called is not None and not keeps_parameters(called, (*around, node))
+
+    kept = kept_by_statements(node, keeps_nothing)
     return any(part.arg in kept for part in ast.walk(node.args) if isinstance(part, ast.arg))
 
 
@@ -184,7 +198,7 @@ def _changed_by_calls(
     for part in own_parts(helper.node):
         if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Name)):
             continue
-        called = _find(helper.unit, scope, part.func, around)
+        called = helper_called(helper.unit, scope, part.func, around)
         if called is None:
             continue
         changed = _changed_by(called, around)
@@ -252,7 +266,7 @@ def calls_changing(unit: Unit, scope: VariableScopeNames, function: ast.Function
                 if name in own:
                     return True
             case ast.Call(func=ast.Name(id=name)) if name not in own:
-                helper = _find(unit, scope, part.func, ())
+                helper = helper_called(unit, scope, part.func, ())
                 if helper is not None and changed_by(helper):
                     return True
     return False
@@ -262,12 +276,13 @@ def is_helper(function: object) -> bool:
     return isinstance(function, FunctionType) and _definition(function) is not None
 
 
-def _find(
+def helper_called(
     unit: Unit,
     scope: VariableScopeNames,
     function: ast.expr,
     around: tuple[ast.FunctionDef, ...],
 ) -> Helper | None:
+    """Return the helper that this function names. `around`: the bodies around the call."""
     root = function
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -458,7 +473,7 @@ def _called(
         durable = find_durable(unit, inner, part) or find_tools(unit, inner, part)
         if durable is not None or find_taking(inner, part) is not None:
             found.append(None)
-        elif helper := _find(unit, inner, part.func, (*around, node)):
+        elif helper := helper_called(unit, inner, part.func, (*around, node)):
             found.append(helper)
     return tuple(found)
 
