@@ -25,7 +25,6 @@ from holdfast.core.state import (
     is_told,
 )
 from holdfast.limits import EVENT_RETENTION_SECONDS
-from holdfast.runtime.effects import Get
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
@@ -109,11 +108,12 @@ class Rests:
             yield self._moved_ms
 
     def _usable_since_ms(self, place: str, event_id: str) -> int | None:
-        get = Get(tables.MAIL, place, keys.stored_event(event_id))
-        event = self._evidence.services.perform(get)
-        if event is None:
-            return 0
-        return usable_since_ms(self._evidence, self._history.tenant, self._run, event)
+        """An event that is not stored was never accepted. TTL may have deleted a stored one."""
+        sk = keys.stored_event(event_id)
+        for item in self._evidence.services.items(tables.MAIL):
+            if (item["pk"], item["sk"]) == (place, sk):
+                return usable_since_ms(self._evidence, self._history.tenant, self._run, item)
+        return 0
 
     # -- events ------------------------------------------------------------------------------------
 
