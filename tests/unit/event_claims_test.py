@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
+from holdfast import Client, seconds
 from holdfast.runtime import event_pointers, inbox
 from holdfast.runtime.effects import Effect, Query, Update
+from holdfast.testing import World
 from holdfast_simulator.invariants import check, lost
 from holdfast_simulator.world import CrashAt, Hook, Killed, SimulatorWorld, When, no_faults
 from tests.builders import CHANCE, Machine, Shop, machine, wait_for
 from tests.thorough import some
+from tests.unit import shared_events_flows
+from tests.unit.client_kit import MemoryStack
 
 #: Waits for an event, and ends with its data.
 WAITER = machine({"wait": wait_for("paid", TimeoutSeconds=30 * 86_400)})
@@ -262,3 +266,24 @@ def test_two_executions_with_pointers_share_the_events(monkeypatch: pytest.Monke
     one, other = waiters.outcomes()
     assert sorted([*one, *other]) == list(range(12))
     assert waiters.problems() == []
+
+
+# -- workflows -------------------------------------------------------------------------------------
+
+
+def test_in_a_world_one_of_two_children_uses_the_event() -> None:
+    world = World()
+    world.send("word", "first", key="k", at=seconds(5))
+    run = world.run(shared_events_flows.listeners, "k")
+    assert run.output == ("first", "nothing")
+
+
+def test_the_next_execution_of_a_key_does_not_get_the_request_of_the_one_before() -> None:
+    client = Client.of(MemoryStack(shared_events_flows.__name__).api)
+    first = client.start("clerk", {"key": "k"})
+    assert client.request("signature", "k", "one", timeout=5) == "signed one"
+    assert first.result(timeout=5) == "one"
+    second = client.start("clerk", {"key": "k"})
+    assert second.describe()["status"] == "RUNNING"
+    assert client.request("signature", "k", "two", timeout=5) == "signed two"
+    assert second.result(timeout=5) == "two"
