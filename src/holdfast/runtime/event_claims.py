@@ -129,29 +129,17 @@ def free_claim_of(item: Item) -> Generator[Effect, Any, Item | None]:
 # -- the executions that wait ----------------------------------------------------------------------
 
 
-def event_facts(
-    tenant: str, state: Execution, awaiting: Awaiting, now_ms: int
-) -> inbox.FactsResult:
-    """Return each stored event for the wait that is neither used nor expired, the earliest
-    first.
-    """
-    name, key = awaiting.event_name, awaiting.event_key
-    items = yield from usable(tenant, state.run, name, key, now_ms)
-    return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
-
-
-def usable(
-    tenant: str, run: str, event_name: str, event_key: str, now_ms: int
+def freed(
+    tenant: str, run: str, items: Iterable[Item], now_ms: int
 ) -> Generator[Effect, Any, list[Item]]:
-    """Return the stored events that the execution may use, including used and expired ones. Events
-    that ended executions have claimed and not used are freed for it.
+    """Free the events that ended executions have claimed and not used, and return them. `items`:
+    all stored events of one name and key.
     """
-    items = yield from inbox.stored_events(tenant, event_name, event_key)
-    found = [item for item in items if inbox.is_for(item, run)]
+    found = []
     for item in (yield from abandoned(tenant, run, items, now_ms)):
-        freed = yield from free_claim_of(item)
-        if freed is not None:
-            found.append(freed)
+        free_item = yield from free_claim_of(item)
+        if free_item is not None:
+            found.append(free_item)
     return found
 
 

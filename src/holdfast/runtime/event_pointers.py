@@ -35,7 +35,7 @@ from typing import Any, Final
 from holdfast.core.facts import Fact
 from holdfast.core.state import Awaiting, Execution
 from holdfast.limits import EVENT_POINTERS_FROM, REGISTRATION_SECONDS_MIN
-from holdfast.runtime import event_claims, inbox, messages
+from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import (
     Condition,
     Delete,
@@ -106,6 +106,40 @@ def _pointer(tenant: str, run: str, event: Item) -> Item:
     }
 
 
+# -- all events ------------------------------------------------------------------------------------
+
+
+def event_facts(
+    tenant: str, state: Execution, awaiting: Awaiting, now_ms: int
+) -> inbox.FactsResult:
+    """Return each stored event for the wait that is neither used nor expired, the earliest
+    first.
+    """
+    items = yield from _usable(tenant, state, awaiting, now_ms)
+    return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
+
+
+def _usable(
+    tenant: str, state: Execution, awaiting: Awaiting, now_ms: int
+) -> Generator[Effect, Any, list[Item]]:
+    """Return the stored events that the execution may use, including used and expired ones. Events
+    that ended executions have claimed and not used are freed for it.
+    """
+    items = yield from inbox.stored_events(tenant, awaiting.event_name, awaiting.event_key)
+    found = [item for item in items if inbox.is_for(item, state.run)]
+    if _has_claims_of_others(state, items):
+        # Imported here because most waits find no such event. Each module that is imported makes
+        # the start of a Lambda function slower.
+        from holdfast.runtime import event_claims  # noqa: PLC0415
+
+        found += yield from event_claims.freed(tenant, state.run, items, now_ms)
+    return found
+
+
+def _has_claims_of_others(state: Execution, items: Iterable[Item]) -> bool:
+    return any(inbox.CLAIMED in item and not inbox.is_for(item, state.run) for item in items)
+
+
 # -- a wait begins ---------------------------------------------------------------------------------
 
 
@@ -120,8 +154,7 @@ def look(
             rows = yield from _pointers(tenant, state.run, awaiting)
             return (yield from _pointed(tenant, state, awaiting, rows, now_ms))
     yield from inbox.register(tenant, state, awaiting, now_ms)
-    name, key = awaiting.event_name, awaiting.event_key
-    items = yield from event_claims.usable(tenant, state.run, name, key, now_ms)
+    items = yield from _usable(tenant, state, awaiting, now_ms)
     used = sum(inbox.event_id(item) in state.used_events for item in items)
     if used >= EVENT_POINTERS_FROM:
         items = yield from _change_over(tenant, state, awaiting, owner, now_ms)
@@ -169,6 +202,10 @@ def is_served(
     items = yield from inbox.stored_events(tenant, awaiting.event_name, awaiting.event_key)
     if inbox.unread(state, items, now_ms):
         return False
+    if not _has_claims_of_others(state, items):
+        return True
+    from holdfast.runtime import event_claims  # noqa: PLC0415  (as in `_usable`)
+
     return not (yield from event_claims.abandoned(tenant, state.run, items, now_ms))
 
 

@@ -18,7 +18,6 @@ from holdfast.core.waits import InboxSource, inbox_of, is_frozen, overdue_frames
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import (
     children,
-    event_claims,
     event_pointers,
     follow_ups,
     inbox,
@@ -74,7 +73,7 @@ def _result_of_batch(tenant: str, run: str, attempt: Attempt) -> inbox.FactsResu
 
 def _mail_of(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> inbox.FactsResult:
     if awaiting.kind == "event":
-        return (yield from event_claims.event_facts(tenant, state, awaiting, now_ms))
+        return (yield from event_pointers.event_facts(tenant, state, awaiting, now_ms))
     return (yield from inbox.answer_facts(tenant, state.run, awaiting))
 
 

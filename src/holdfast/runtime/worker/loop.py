@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.asl.program import Json, Program
 from holdfast.core import facts
@@ -68,7 +68,6 @@ from holdfast.limits import (
     VISIBILITY_EXTENSION_SECONDS,
 )
 from holdfast.runtime import (
-    event_claims,
     event_pointers,
     follow_ups,
     inbox,
@@ -99,6 +98,9 @@ from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
 from holdfast.runtime.worker.delivery import Delivery
 from holdfast.runtime.worker.leases import ReceivedMessage
+
+if TYPE_CHECKING:
+    from holdfast.runtime.event_claims import Claim
 
 #: A generator that yields effects. It returns True when the message may be deleted.
 Delivers: TypeAlias = Generator[Effect, Any, bool]
@@ -237,7 +239,7 @@ class Processing:
     run_for: Execution | None = None
     has_twin: bool = False
     unlisted: int | None = None
-    claims: dict[str, event_claims.Claim] = field(default_factory=dict)
+    claims: dict[str, Claim] = field(default_factory=dict)
     unlogged: list[Event] = field(default_factory=list)
     _definition: str = ""
     _program: Program | None = None
@@ -618,6 +620,12 @@ class Processing:
         """Claim the events that the decision uses. If another execution has claimed one of them,
         decide again without it.
         """
+        if step.state.used_events is state.used_events:
+            return step
+        # Imported here because most executions use no event. Each module that is imported makes the
+        # start of a Lambda function slower.
+        from holdfast.runtime import event_claims  # noqa: PLC0415
+
         tenant, taken = self.log.tenant, set[str]()
         while step.state.used_events is not state.used_events:
             wanted = event_claims.claims_of(state, step.state, self.offered, self.log.owner)
