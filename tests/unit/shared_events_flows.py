@@ -22,4 +22,4 @@ def listeners(key: str) -> tuple[str, str]:
 def clerk(key: str) -> str:
     with receive("signature", str, key=key, timeout=minutes(10)) as request:
         request.reply(f"signed {request.data}")
-        return request.data
+    return request.data

@@ -21,5 +21,7 @@ def usable_since_ms(evidence: Evidence, tenant: str, run: str, event: Item) -> i
         other = history(evidence.services, tenant, str(event[inbox.ADDRESSEE]))
     except HoldfastError:
         return None  # Another invariant reports a log that cannot be read, or is missing
+    if not other.states:
+        return None
     is_used = inbox.event_id(event) in other.state.used_events
     return None if is_used else other.state.stopped_ms
