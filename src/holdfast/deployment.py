@@ -7,9 +7,11 @@ from files next to the modules.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -28,10 +30,12 @@ from holdfast.api.surface import Task, Workflow
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.core.schedules import Rule
-from holdfast.errors import GoneTypeError, RequestError, WorkflowError
+from holdfast.errors import GoneTypeError, RequestError, ServiceFault, WorkflowError
+from holdfast.limits import EVENT_RETENTION_SECONDS
 from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import OwnResult, RunTask
+from holdfast.runtime.driver import Perform, run
+from holdfast.runtime.effects import Clock, OwnResult, RunTask
 from holdfast.runtime.gates.memory import GateMemory
 from holdfast.runtime.gates.rules import (
     BatchRule,
@@ -44,7 +48,7 @@ from holdfast.runtime.gates.rules import (
 from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
-from holdfast.task_runs import Outside, packages_of, run_attempt
+from holdfast.task_runs import Outside, StoredPulse, packages_of, run_attempt
 
 if TYPE_CHECKING:
     from holdfast.runtime.commands.api import Front
@@ -73,13 +77,15 @@ def load_compiled(workflow: Workflow[..., Any]) -> tuple[Json, dict[str, Any]]:
 @dataclass(frozen=True)
 class Deployment:
     """A deployment. `vault` encrypts the secrets of its tenants. `takes_sealed`: the data comes
-    from workflows, so its secrets may already be encrypted.
+    from workflows, so its secrets may already be encrypted. `perform` performs the effects that
+    store and load the progress of the tasks in this process; None: it is not stored.
     """
 
     registry: Registry
     definitions: Mapping[str, Definition]
     vault: Vault = NO_VAULT
     takes_sealed: bool = False
+    perform: Perform | None = None
 
     @classmethod
     def from_modules(
@@ -187,6 +193,8 @@ class Deployment:
     def run_task(self, effect: RunTask, outside: Outside | None = None) -> OwnResult:
         """Run the task that the workflow calls. `outside`: see `run_attempt`."""
         task = self._task(effect.name, effect.workflow)
+        if outside is None and self.perform is not None and not effect.is_batch:
+            outside = _stored_progress(effect, self.perform)
         return run_attempt(task, effect, self.vault, self._packages, outside)
 
     @cached_property
@@ -244,6 +252,37 @@ class Deployment:
                 raise RequestError(
                     "HF211", f"the result does not fit what {name} returns: {misfit}"
                 ) from None
+
+
+def _stored_progress(effect: RunTask, perform: Perform) -> Outside | None:
+    """Return the engine for an attempt in this process; None for a task without heartbeats."""
+    seconds = effect.heartbeat_seconds
+    if seconds is None:
+        return None
+    # Imported here because most workers have no task with heartbeats. Each module that is imported
+    # makes the start of a Lambda function slower.
+    from holdfast.runtime import heartbeats  # noqa: PLC0415
+
+    step = heartbeats.Step(effect.tenant, effect.run, effect.entry)
+
+    def store(progress: Any) -> bool:
+        now_ms = perform(Clock())
+        expiry = now_ms // 1_000 + EVENT_RETENTION_SECONDS
+        try:
+            return bool(run(heartbeats.store(step, now_ms, expiry, progress), perform))
+        except ServiceFault:
+            # Progress only saves work, so the task goes on without it.
+            return False
+
+    @functools.cache
+    def load() -> Any:
+        try:
+            return run(heartbeats.progress_of(step), perform)
+        except ServiceFault:
+            return None
+
+    pulse = StoredPulse(seconds, time.monotonic, store)
+    return Outside(pulse, lambda: False, load, pulse.save)
 
 
 def _batch_of(name: str, task: Task[..., Any]) -> BatchRule | None:

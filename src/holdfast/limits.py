@@ -125,6 +125,7 @@ CALLBACK_SECONDS_MAX: Final = 366 * 86_400
 RETRY_DELAY_SECONDS_MAX: Final = 31_622_400  # ASL: MaxDelaySeconds, one year
 STATE_SECONDS_MAX: Final = 99_999_999  # Step Functions: Seconds, TimeoutSeconds, HeartbeatSeconds
 EXPRESS_SECONDS_MAX: Final = 300  # Step Functions quota: an express execution
+PROGRESS_BYTES_MAX: Final = 8_192  # of a heartbeat; DynamoDB bills each KB of it
 # A heartbeat is refused after this many conflicts with other writes in a row.
 HEARTBEAT_RACES_MAX: Final = 9
 POLL_SECONDS_MAX: Final = 60  # our choice: the longest time between two polls of a job

@@ -51,12 +51,47 @@ _LOGGED_CHARACTERS_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The engine as an attempt sees it that runs in another process. `pulse` takes the attempt's
-    heartbeats; `is_over` returns True once the engine no longer waits for the attempt.
+    """The engine as an attempt sees it. `pulse` takes the attempt's heartbeats; `is_over` returns
+    True once the engine no longer waits for the attempt; `load_progress` returns the progress of
+    earlier attempts, and `save_progress` stores what a failed attempt has reported last. Without
+    `load_progress`, the message of the attempt has the progress.
     """
 
     pulse: Beats | None
     is_over: Callable[[], bool]
+    load_progress: Callable[[], Any] | None = None
+    save_progress: Callable[[], None] = lambda: None
+
+
+class StoredPulse(Pulse):
+    """The heartbeats of one attempt that runs in this process. Their progress is stored by
+    `store`, which returns False when it could not be stored.
+
+    A third of `seconds` passes between two puts, because each costs a write. So the progress that
+    is stored after a crash may be that much older.
+    """
+
+    def __init__(
+        self, seconds: float, clock: Callable[[], float], store: Callable[[Any], bool]
+    ) -> None:
+        super().__init__(seconds, clock)
+        self._clock = clock
+        self._pause = seconds / 3
+        self._store = store
+        self._next = 0.0
+        self._unsaved: Any = None
+
+    def beat(self, progress: Any = None) -> None:
+        super().beat()
+        if progress is not None:
+            self._unsaved = progress
+        if self._clock() >= self._next:
+            self.save()
+
+    def save(self) -> None:
+        if self._unsaved is not None and self._store(self._unsaved):
+            self._unsaved = None
+            self._next = self._clock() + self._pause
 
 
 def packages_of(tasks: Iterable[Task[..., Any]]) -> frozenset[str]:
@@ -75,6 +110,7 @@ def context_of(effect: RunTask) -> TaskContext:
         task=effect.name,
         attempt=effect.attempt,
         idempotency_key=f"{effect.run}.{effect.entry}",
+        load_progress=lambda: effect.progress,
     )
 
 
@@ -96,6 +132,8 @@ def run_attempt(
     context = context_of(effect)
     if outside is not None:
         context = replace(context, is_over=outside.is_over)
+        if outside.load_progress is not None:
+            context = replace(context, load_progress=outside.load_progress)
     try:
         pulse = _pulse_of(effect) if outside is None else outside.pulse
         with running_task(context, pulse):
@@ -114,10 +152,12 @@ def run_attempt(
     except VaultFault as fault:
         return TaskFailed(SECRET_UNAVAILABLE, fault.message)
     except HeartbeatMissed as missed:
+        _save_progress(outside)
         return TaskFailed(error_names.HEARTBEAT_TIMEOUT, str(missed))
     except BaseException as error:  # noqa: BLE001  # user code may raise anything
         # Catch every exception. asyncio's CancelledError is a BaseException, too, and must not end
         # the processing of the whole batch.
+        _save_progress(outside)
         with running_task(context):
             return _failure(error, task, seals, packages)
     try:
@@ -129,6 +169,12 @@ def run_attempt(
     except ValueError:
         return TaskFailed(InvalidResult.__name__, "the result holds a number of too many digits")
     return TaskSucceeded(output)
+
+
+def _save_progress(outside: Outside | None) -> None:
+    """Store the progress of a failed attempt, where the next one continues."""
+    if outside is not None:
+        outside.save_progress()
 
 
 def _failure(

@@ -50,6 +50,7 @@ from holdfast import (
 )
 
 __all__ = [
+    "CHILDREN",
     "TOOLS",
     "UUID",
     "Answer",
@@ -127,6 +128,7 @@ __all__ = [
     "sum_of",
     "summed",
     "task",
+    "tidy_part",
     "timedelta",
     "timeout",
     "total_of",
@@ -407,3 +409,11 @@ graph_part = dag(
         arguments={"values": [from_step("three"), from_input("number")]},
     ),
 )
+
+
+@workflow
+def tidy_part(number: int, factor: int = 2) -> int:
+    return echo(number) * factor
+
+
+CHILDREN = choice(picky_part, tidy_part)

@@ -79,8 +79,14 @@ class SimpleStatements(Drawing):
             ("int", f"{_PATIENT}({self.e('list[Line]', 1)})"),
             ("int", f"picky_part.options(retry=Retry(on=(Small,)))({self.e('int')})"),
             ("str", f"part.options(timeout=seconds(30), label='in time')({self.e('int')})"),
+            ("int", f"CHILDREN[{self._kind()}]({self.e('int')})"),
+            ("int", f"CHILDREN[{self._kind()}](number={self.e('int', 1)})"),
         ]
         return [self._assigned(*self.choices.pick(calls))], True
+
+    def _kind(self) -> str:
+        """A name that no workflow has is an error of the expression."""
+        return self.choices.pick(['"picky_part"', '"tidy_part"', self.e("str", 1)])
 
     def _step(self, _depth: int) -> tuple[Rows, bool]:
         """Time passes, or nothing at all."""

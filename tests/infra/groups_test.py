@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from holdfast import resources
 from holdfast.errors import HoldfastError
-from holdfast.infra.groups import FoundGroup, Group, find_groups, require_groups, unknown_group
 from holdfast.infra.unfit import Unfit
 from tests.infra.construct_test import allowed, functions
 from tests.infra.template import LAYER_ARN, Template, as_list, construct_name, target_of
 
-# One of xdist's workers takes them all: a second one would only wait for the synthesis.
+if TYPE_CHECKING:
+    from holdfast.infra.groups import FoundGroup
+
+# One of xdist's workers takes them all: a second one would only wait for the synthesis. The tests
+# import the CDK themselves: if the module did, every worker would start the CDK.
 pytestmark = pytest.mark.xdist_group("templates")
 
 PAYMENTS, MAIL = "FlowsGroupPaymentsFunction", "FlowsGroupMailFunction"
@@ -117,12 +120,18 @@ def test_the_stack_of_the_page_deploys_its_group(assembly: Path) -> None:
 
 # -- what is refused -------------------------------------------------------------------------------
 
-FOUND = {"payments": FoundGroup(("shop",), (timedelta(minutes=5), "charge"))}
+
+def found_groups() -> dict[str, FoundGroup]:
+    from holdfast.infra.groups import FoundGroup
+
+    return {"payments": FoundGroup(("shop",), (timedelta(minutes=5), "charge"))}
 
 
 def test_a_group_without_tasks_is_refused_and_the_nearest_one_is_proposed() -> None:
+    from holdfast.infra.groups import Group, require_groups, unknown_group
+
     with pytest.raises(HoldfastError) as refused:
-        require_groups({"paymets": Group()}, FOUND, "Shop/Flows")
+        require_groups({"paymets": Group()}, found_groups(), "Shop/Flows")
     assert refused.value.code == "HF424"
     assert refused.value.message == (
         "Holdfast Shop/Flows: the group 'paymets' has no task; the groups with tasks are: payments"
@@ -136,29 +145,37 @@ def test_a_group_without_tasks_is_refused_and_the_nearest_one_is_proposed() -> N
 
 
 def test_a_task_that_may_outlast_the_function_of_its_group_is_refused() -> None:
+    from holdfast.infra.groups import Group, require_groups
+
     with pytest.raises(HoldfastError) as refused:
-        require_groups({"payments": Group(timeout_seconds=60)}, FOUND, "Shop/Flows")
+        require_groups({"payments": Group(timeout_seconds=60)}, found_groups(), "Shop/Flows")
     assert refused.value.code == "HF425"
     assert "charge may run for 300 seconds" in refused.value.message
 
 
 def test_a_group_that_the_construct_does_not_name_has_the_defaults() -> None:
-    assert require_groups({}, FOUND, "Shop/Flows") == {"payments": Group()}
+    from holdfast.infra.groups import Group, require_groups
+
+    assert require_groups({}, found_groups(), "Shop/Flows") == {"payments": Group()}
 
 
 def test_a_variable_that_lambda_sets_itself_is_refused() -> None:
+    from holdfast.infra.groups import Group, require_groups
+
     for taken in (
         Group(environment={"AWS_REGION": "x"}),
         Group(secrets={"AWS_REGION": None}),  # type: ignore[dict-item]
     ):
         with pytest.raises(Unfit) as refused:
-            require_groups({"payments": taken}, FOUND, "Shop/Flows")
+            require_groups({"payments": taken}, found_groups(), "Shop/Flows")
         assert refused.value.key == "groups.payments.environment"
 
 
 def test_the_longest_time_out_may_be_that_of_a_second_task_with_the_name(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from holdfast.infra.groups import find_groups
+
     for module, minutes in (("shop_a", 1), ("shop_b", 14)):
         (tmp_path / f"{module}.py").write_text(
             "from holdfast import minutes, task\n"
@@ -170,6 +187,8 @@ def test_the_longest_time_out_may_be_that_of_a_second_task_with_the_name(
 
 
 def test_the_groups_are_found_in_the_code(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.infra.groups import FoundGroup, find_groups
+
     (tmp_path / "grouped_shop.py").write_text(
         "from holdfast import minutes, task\n"
         '@task(group="payments", timeout=minutes(2))\ndef charge() -> None: ...\n'

@@ -8,34 +8,35 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from aws_cdk import App, Stack
-from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_iam as iam
-from constructs import Construct
 
 import holdfast.infra
 from holdfast.errors import HoldfastError
-from holdfast.infra import Group, Holdfast, JwtIssuer
-from holdfast.infra.compute import Network
-from holdfast.infra.groups import FoundGroup, network_of, require_groups
-from holdfast.infra.names import name_of, output_name
+from holdfast.infra import JwtIssuer
 from holdfast.infra.plain_errors import plain_errors
 from holdfast.infra.sizes import read_sizes
-from holdfast.infra.tasks import Tasks
 from holdfast.infra.unfit import Unfit
 
-# One of xdist's workers takes them all: a second one would start the CDK once more.
+if TYPE_CHECKING:
+    from holdfast.infra import Holdfast
+    from holdfast.infra.groups import FoundGroup
+
+# One of xdist's workers takes them all: a second one would start the CDK once more. The tests
+# import the CDK themselves: if the module did, every worker would start the CDK.
 pytestmark = pytest.mark.xdist_group("templates")
 
-Make = Callable[..., Holdfast]
+Make = Callable[..., "Holdfast"]
 OF_MAIL, ROWS, INBOX, ARCHIVE = (object() for _ in range(4))
 
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    from aws_cdk import App, Stack
+
+    from holdfast.infra import Holdfast
+
     def without_resources(flows: Any, _code: object) -> None:
         flows._group_functions = {"mail": SimpleNamespace(tasks=OF_MAIL)}
         flows._storage = SimpleNamespace(executions=ROWS, mail=INBOX, archive=ARCHIVE)
@@ -51,6 +52,8 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 @pytest.mark.parametrize("grant", ["start", "read", "answer", "work"])
 def test_no_role_is_allowed_to_call_an_api_that_takes_tokens(make: Make, grant: str) -> None:
+    from aws_cdk import aws_iam as iam
+
     flows = make(api=JwtIssuer("https://issuer.example", "shop"))
     role = iam.Role(flows, "Website", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     more = ("gpu",) if grant == "work" else ()
@@ -111,6 +114,8 @@ def built(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The asset is not built: the arguments are noted. Its one workflow has the secrets in
     `secrets`.
     """
+    from holdfast.infra.groups import FoundGroup
+
     noted: dict[str, Any] = {"secrets": ("card",)}
 
     def compiled(modules: object, *, project: Path) -> list[Any]:
@@ -132,6 +137,8 @@ def built(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_an_asset_is_built_of_the_project_around_the_current_folder(
     make: Make, built: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from holdfast.infra import Group
+
     (tmp_path / "pyproject.toml").write_text('[tool.holdfast]\nmodules = ["shop.order"]\n')
     monkeypatch.chdir(tmp_path)
     flows = make(modules=None, asset=None)
@@ -169,6 +176,8 @@ def test_secrets_without_a_key_are_refused_before_the_asset_is_built(
 
 
 def _of_group(setting: str, number: Any) -> None:
+    from holdfast.infra.groups import FoundGroup, Group, require_groups
+
     require_groups({"mail": Group(**{setting: number})}, {"mail": FoundGroup(("shop",))}, "Shop")
 
 
@@ -208,6 +217,11 @@ def test_a_size_is_a_whole_number_between_the_bounds_of_lambda(
 
 
 def test_a_network_needs_a_vpc_and_has_the_groups_that_are_given() -> None:
+    from aws_cdk import aws_ec2 as ec2
+
+    from holdfast.infra.compute import Network
+    from holdfast.infra.groups import Group, network_of
+
     stack: Any = object()
     vpc: Any = object()
     subnets = ec2.SubnetSelection(one_per_az=True)
@@ -229,6 +243,8 @@ def test_a_network_needs_a_vpc_and_has_the_groups_that_are_given() -> None:
 
 
 def test_tasks_without_a_vpc_cannot_be_let_in() -> None:
+    from holdfast.infra.tasks import Tasks
+
     with pytest.raises(HoldfastError) as refused:
         _ = Tasks([], ()).connections
     assert refused.value.code == "HF408"
@@ -239,6 +255,8 @@ def test_tasks_without_a_vpc_cannot_be_let_in() -> None:
 
 
 def test_a_grant_goes_to_the_role_of_each_function_that_runs_tasks() -> None:
+    from holdfast.infra.tasks import Tasks
+
     got: list[tuple[str, object]] = []
 
     def role(name: str) -> Any:
@@ -263,6 +281,11 @@ def test_a_grant_goes_to_the_role_of_each_function_that_runs_tasks() -> None:
 
 
 def test_names_have_only_letters_that_their_services_accept() -> None:
+    from aws_cdk import App, Stack
+    from constructs import Construct
+
+    from holdfast.infra.names import name_of, output_name
+
     stack = Stack(App(), "Shop")
     inner = Construct(Construct(stack, "Default"), "Flöws 2_a")
     assert name_of(inner) == "Shop-Fl-ws-2_a"

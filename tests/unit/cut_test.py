@@ -43,7 +43,8 @@ def test_a_deadline_interrupts_the_task_of_a_request() -> None:
     world = World({flows.work: LATE})
     world.request("go", 1, key="a", at=seconds(1))
     run = world.run(flows.works, "a")
-    assert (run.output, run.replies, run.ended) == ("late", {}, seconds(2))
+    ((_, reply),) = run.replies.items()
+    assert (run.output, reply["error"], run.ended) == ("late", "RequestCancelled", seconds(2))
 
 
 @pytest.mark.parametrize("at", [1, 2])

@@ -130,6 +130,12 @@ def pack(order_id: str, quick: bool = False) -> str:
     return order_id
 
 @workflow
+def dispatch(order_id: str) -> str:
+    return order_id
+
+CHILDREN = choice(pack, dispatch)
+
+@workflow
 def program(
     order: Order, name: str, names: list[str], n: int, numbers: list[int], ratio: float,
     flag: bool, prices: dict[str, int], note: str | None, colour: Colour, payment: Card | Transfer,

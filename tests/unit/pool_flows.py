@@ -55,6 +55,21 @@ def archive(film: str) -> str:
     return f"archived {film}"
 
 
+@task(runs_on=Worker("gpu"), timeout=hours(6), retry=Retry(max_attempts=2, interval=seconds(1)))
+def dub(film: str, scenes: int) -> str:
+    first = task_context().progress or 0
+    for scene in range(first, scenes):
+        heartbeat(scene)
+        if scene == 2 and task_context().attempt == 1:
+            raise Corrupt(film)
+    return f"{film}, from scene {first}"
+
+
+@workflow
+def dubbed(name: str, scenes: int) -> str:
+    return dub(name, scenes)
+
+
 @workflow
 def film(name: str, frames: int) -> str:
     try:

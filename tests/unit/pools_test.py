@@ -13,8 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast import Batch, Client, WaitTimeout, Worker, per_minute, task, task_context
+from holdfast import Batch, Client, WaitTimeout, Worker, heartbeat, per_minute, task, task_context
 from holdfast.api.limits import Limit
+from holdfast.api.tasks import _LOCAL, running_task
 from holdfast.aws.protocol import service_of
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
@@ -51,12 +52,12 @@ from holdfast_simulator.world import Killed
 from tests.unit import pool_flows
 from tests.unit.client_kit import MemoryStack, _compile
 from tests.unit.dsl_kit import loaded
-from tests.unit.pool_flows import SEEN, archived, converted, film, uploaded
+from tests.unit.pool_flows import SEEN, archived, converted, dubbed, film, uploaded
 
 MODULE = pool_flows.__name__
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
-TASKS = ("convert", "render", "upload")
+TASKS = ("convert", "dub", "render", "upload")
 #: A missed heartbeat, with the clocks' errors, and the second before the retry.
 LAPSE_MS = POOL_HEARTBEAT_SECONDS * 1_000 + 2 * CLOCK_ERROR_MS + 5_000
 
@@ -98,8 +99,8 @@ class Site:
         assert found is not None
         return found
 
-    def beat(self, attempt: PoolAttempt) -> bool:
-        return self.client.perform(pools.heartbeat("gpu", attempt.token))
+    def beat(self, attempt: PoolAttempt, progress: Any = None) -> bool:
+        return self.client.perform(pools.heartbeat("gpu", attempt.token, progress))
 
     def succeed(self, attempt: PoolAttempt, output: Any = "reel") -> bool:
         return self.answer(attempt, TaskSucceeded(output))
@@ -545,6 +546,58 @@ def test_show_tells_where_a_task_runs_since_when_and_its_last_heartbeat(site: Si
     assert beaten["begun"] == begun["begun"]
     assert beaten["heartbeat"] > begun["heartbeat"]
     assert site.succeed(attempt)
+
+
+def test_show_has_the_progress_and_a_heartbeat_without_one_keeps_it(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    attempt = site.take()
+    assert site.beat(attempt, {"frames": 12})
+    site.later(1_000)
+    assert site.beat(attempt)
+    assert site.shown("f1")["waits"][0]["progress"] == {"frames": 12}
+    assert site.succeed(attempt)
+
+
+def test_the_next_attempt_continues_at_the_progress_of_the_failed_one(site: Site) -> None:
+    site.client.start(dubbed, "Alien", 5, name="d1")
+    assert site.worker().run_one()
+    site.later(2_000)
+    assert site.worker().run_one()
+    assert site.shown("d1")["output"] == "Alien, from scene 2"
+
+
+def test_an_attempt_after_a_lost_worker_has_the_progress_that_was_stored(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    assert site.take().effect.progress is None
+    site.later(LAPSE_MS)
+    lost_attempt = site.take()
+    assert site.beat(lost_attempt, "frame 7")
+    site.later(LAPSE_MS)
+    attempt = site.take()
+    assert (attempt.effect.attempt, attempt.effect.progress) == (3, "frame 7")
+    assert site.succeed(attempt)
+
+
+def test_progress_that_is_too_large_is_refused(site: Site) -> None:
+    site.client.start(film, "Alien", 24, name="f1")
+    attempt = site.take()
+    with pytest.raises(RequestError, match="8192 is the most"):
+        site.beat(attempt, "x" * 8_192)
+    with running_task(_LOCAL, Pulse()), pytest.raises(ValueError, match="8192 is the most"):
+        heartbeat("x" * 8_192)
+    assert site.succeed(attempt)
+
+
+def test_a_heartbeat_that_was_lost_does_not_lose_its_progress() -> None:
+    pulse = Pulse()
+    pulse.beat(1)
+    taken = pulse.take_progress()
+    pulse.keep_progress(taken)
+    assert list(pulse.unsent) == [1]
+    pulse.take_progress()
+    pulse.beat(2)
+    pulse.keep_progress(taken)
+    assert list(pulse.unsent) == [2]
 
 
 def test_pools_lists_the_workers_and_the_tasks_that_wait(site: Site) -> None:

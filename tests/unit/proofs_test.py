@@ -15,13 +15,16 @@ from holdfast import pure, task, task_context
 from holdfast.asl.validation.validate import diagnose
 from holdfast.cli import main
 from holdfast.compiler.compile import compile_workflow
+from holdfast.proofs.bounds import worst_of
 from holdfast.proofs.findings import CODES, Placed, SourceLocation
+from holdfast.proofs.graph import levels_of
 from holdfast.proofs.report import Proofs, prove, render
 from holdfast.proofs.tasks import TaskFacts, facts_of_tasks
 from holdfast.testing import World
 from tests.builders import Machine, call, machine, wait_for
 from tests.stopwatch import stopwatch
 from tests.unit import condition_flows
+from tests.unit.dsl_kit import loaded
 from tests.unit.proofs_machines import Machines
 from tests.unit.states_kit import PLACE
 
@@ -678,3 +681,48 @@ def test_the_page_shows_the_output_of_check(
     page = (ROOT / "docs" / "explanation" / "proofs.md").read_text(encoding="utf-8")
     for line in capsys.readouterr().out.splitlines():
         assert line in page.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("lines", "seconds"),
+    [
+        (["with timeout(minutes(5)):", "    LOOP"], "300"),
+        (["LOOP"], "None"),
+        (["while not ready(key):", "    with timeout(minutes(5)):", "        LOOP"], "None"),
+        (["with timeout(minutes(5)), shielded():", "    LOOP"], "None"),
+        (
+            [
+                "with timeout(minutes(5)):",
+                "    try:",
+                "        LOOP",
+                "    finally:",
+                "        work()",
+            ],
+            "300",
+        ),
+    ],
+)
+def test_the_deadline_of_a_block_bounds_the_time_of_a_loop_in_it(
+    lines: list[str], seconds: str, tmp_path: Path
+) -> None:
+    body = "".join(f"    {line}\n" for line in lines)
+    indent = body.partition("LOOP")[0].rpartition("\n")[2]
+    loop = f"while not ready(key):\n{indent}    sleep(seconds(9))"
+    with loaded(tmp_path, f"{POLLED}{body.replace('LOOP', loop)}") as module:
+        asl = compile_workflow(module.flow).asl
+    assert str(worst_of(levels_of(asl)).seconds) == seconds
+
+
+POLLED = """
+from holdfast import minutes, seconds, shielded, sleep, task, timeout, workflow
+
+@task
+def ready(key: str) -> bool:
+    return True
+
+@task
+def work() -> None: ...
+
+@workflow
+def flow(key: str) -> None:
+"""

@@ -7,13 +7,17 @@ from typing import Literal
 from pydantic import BaseModel
 
 from holdfast import (
+    BlockTimeout,
+    RequestCancelled,
     TaskError,
+    compensating,
     minutes,
     publish,
     receive,
     request,
     send,
     task,
+    timeout,
     wait_for_event,
     workflow,
 )
@@ -112,6 +116,29 @@ def counter(name: str) -> None:
 @workflow
 def adds(name: str, amount: int) -> int:
     return request("add", amount, key=name, returns=int)
+
+
+@workflow(key="owner", starts_on="audit")
+def audited(owner: str) -> int:
+    """A request that takes a task of its own time, within a deadline of the workflow."""
+    done = 0
+    while True:
+        try:
+            with timeout(minutes(10)), compensating() as undo:
+                undo(book, -1)
+                with receive("audit", int, key=owner) as asked:
+                    done += wait_for_event("audit.done", int, key=owner)
+                    asked.reply(done)
+        except BlockTimeout:
+            publish("late", done)
+
+
+@workflow
+def audits(owner: str) -> str:
+    try:
+        return f"{request('audit', 1, key=owner, returns=int)} are done"
+    except RequestCancelled as error:
+        return f"cancelled: {error}"
 
 
 @workflow

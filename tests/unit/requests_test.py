@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import Client, ExecutionFailed, ReplyTimeout, RequestRejected, seconds
+from holdfast import Client, ExecutionFailed, ReplyTimeout, RequestRejected, cli, minutes, seconds
+from holdfast.api.requests import REQUEST_CANCELLED
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
@@ -15,6 +16,7 @@ from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.errors import RequestError
 from holdfast.runtime.effects import RunTask, TaskSucceeded
 from holdfast.testing import World, never, real
+from holdfast_simulator.invariants import check
 from holdfast_simulator.world import Killed
 from tests.builders import Shop
 from tests.unit import request_flows
@@ -203,6 +205,70 @@ def test_the_testing_kit_sends_requests_and_shows_the_replies() -> None:
     assert run.replies[second] == {"error": "Overdrawn", "cause": "only 900 of 901"}
 
 
+def test_a_stop_between_the_request_and_the_reply_rejects_it(client: Client) -> None:
+    asker = client.start("audits", {"owner": "ann"})
+    with pytest.raises(ReplyTimeout):
+        client.request("audit", "ann", 1, id="r1", timeout=0)
+    (asked,) = client.list(workflow="audited")
+    client.stop(asked["execution"])
+    # The execution had the request of the workflow in hand. It leaves that of the caller, for which
+    # the next execution of the key starts.
+    assert asker.result() == f"cancelled: {REQUEST_CANCELLED}"
+    client.event("audit.done", "ann", 5)
+    assert client.reply("r1", 0) == 5
+
+
+def test_a_stop_rejects_the_request_of_a_caller_and_undoes_then(client: Client) -> None:
+    with pytest.raises(ReplyTimeout):
+        client.request("audit", "ann", 1, id="r1", timeout=0)
+    (asked,) = client.list(workflow="audited")
+    client.stop(asked["execution"])
+    with pytest.raises(RequestRejected) as rejected:
+        client.reply("r1", 0)
+    assert (rejected.value.error, rejected.value.cause) == ("RequestCancelled", REQUEST_CANCELLED)
+    steps = [event["type"] for event in client.history(asked["execution"])]
+    assert steps.count("UndoStarted") == 2
+    assert client.describe(asked["execution"])["status"] == "ABORTED"
+
+
+def test_a_stop_at_once_leaves_the_request_without_a_reply(client: Client) -> None:
+    with pytest.raises(ReplyTimeout):
+        client.request("audit", "ann", 1, id="r1", timeout=0)
+    (asked,) = client.list(workflow="audited")
+    client.stop(asked["execution"], now=True)
+    with pytest.raises(ReplyTimeout):
+        client.reply("r1", 0)
+
+
+def test_a_deadline_around_the_request_rejects_it_and_the_workflow_goes_on() -> None:
+    stack = MemoryStack(request_flows.__name__)
+    client = Client.of(stack.api)
+    with pytest.raises(ReplyTimeout):
+        client.request("audit", "ann", 1, id="r1", timeout=0)
+    stack.world.run(until_ms=stack.world.now_ms + 601_000)
+    with pytest.raises(RequestRejected, match="RequestCancelled"):
+        client.reply("r1", 0)
+    with pytest.raises(ReplyTimeout):
+        client.request("audit", "ann", 1, id="r2", timeout=0)
+    client.event("audit.done", "ann", 7)
+    assert client.reply("r2", 0) == 7
+    assert check(stack.world) == []
+
+
+def test_a_test_sees_the_rejection_of_a_cancelled_request() -> None:
+    world = World(others=real)
+    late = world.request("audit", 1, at=seconds(1))
+    answered = world.request("audit", 1, at=minutes(11))
+    stopped = world.request("audit", 1, at=minutes(20))
+    world.send("audit.done", 3, at=minutes(12))
+    world.stop(at=minutes(21))
+    run = world.run(request_flows.audited, "ann")
+    cancelled = {"error": "RequestCancelled", "cause": REQUEST_CANCELLED}
+    assert (run.replies[late], run.replies[stopped]) == (cancelled, cancelled)
+    assert run.replies[answered] == {"value": 3}
+    assert (run.status, run.published) == ("ABORTED", {"late": 0})
+
+
 def test_an_error_of_an_expression_rejects_too() -> None:
     world = World()
     first = world.request("divide", 1, at=seconds(1))
@@ -344,6 +410,35 @@ def test_step_functions_cannot_reply(tmp_path: Path) -> None:
 def test_step_functions_cannot_ask_another_workflow() -> None:
     with pytest.raises(CompileErrors, match="cannot send a request"):
         to_step_functions(compile_workflow(request_flows.adds), Source.of(request_flows))
+
+
+SAGA = """
+from holdfast import compensating, receive, request, task, workflow
+
+@task
+def book(n: int) -> int:
+    return n
+
+@workflow
+def flow(key: str) -> int:
+    with compensating() as undo:
+        booked = book(1)
+        undo(book, booked)
+        with receive("ask", int, key=key) as asked:
+            asked.reply(book(asked.data))
+        return request("total", None, key=key, returns=int)
+"""
+
+
+def test_check_shows_the_undo_around_a_request_and_names_its_timeout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with loaded(tmp_path, SAGA) as module:
+        assert cli.main(["check", module.__name__]) == 0
+    shown = capsys.readouterr().out
+    assert "on failure, stop and time-out, the last first:" in shown
+    assert "= help: receive(…, timeout=days(3))" in shown
+    assert "= help: request(…, timeout=days(3))" in shown
 
 
 NAMED_REQUEST = """

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
-from holdfast.api.harness import Harness, time_out_seconds
+from holdfast.api.harness import Cancelled, Harness, time_out_seconds
+from holdfast.api.tasks import RequestCancelled
 from holdfast.limits import REQUEST_SUFFIX
 
 T_co = TypeVar("T_co", covariant=True)
+
+#: The cause of the rejection when the block of a request is cancelled.
+REQUEST_CANCELLED: Final = "the workflow was stopped, or its time was over, before it replied"
 
 
 class Request(Protocol[T_co]):
@@ -56,6 +60,9 @@ class Received(Generic[T_co]):
         error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> bool:
+        if isinstance(error, Cancelled):
+            with self._stand_in.shielded():
+                self._stand_in.reply(self.id, None, RequestCancelled(REQUEST_CANCELLED))
         if not isinstance(error, Exception):
             return False
         self._stand_in.reply(self.id, None, error)

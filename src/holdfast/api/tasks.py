@@ -33,6 +33,7 @@ from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.lazy_dataclass import dataclass
+from holdfast.limits import PROGRESS_BYTES_MAX
 
 #: For each name, either the path of a field of the input, or the type of a value that `note` sets.
 SearchAttributes: TypeAlias = Mapping[str, str | type]
@@ -78,6 +79,10 @@ class GroupFailed(TaskError):  # noqa: N818
     """The Lambda function of a task's group crashed, could not be called, or gave no result."""
 
 
+class RequestCancelled(TaskError):  # noqa: N818
+    """The workflow that had received a request was stopped or cancelled before it replied."""
+
+
 class CompensationFailed(TaskError):  # noqa: N818
     """An undo step of `compensating` failed; the remaining undo steps were still run."""
 
@@ -87,6 +92,10 @@ class CompensationFailed(TaskError):  # noqa: N818
 
 def _never() -> bool:
     return False
+
+
+def _nothing() -> None:
+    """The progress of a step without a heartbeat that carried one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,14 @@ class TaskContext:
     attempt: int
     idempotency_key: str
     is_over: Callable[[], bool] = field(default=_never, repr=False, compare=False)
+    load_progress: Callable[[], Any] = field(default=_nothing, repr=False, compare=False)
+
+    @property
+    def progress(self) -> Any:
+        """Return the value, as JSON, of the last `heartbeat(value)` of an earlier attempt of this
+        call, so that the task continues there; None without one.
+        """
+        return self.load_progress()
 
     @property
     def cancelled(self) -> bool:
@@ -145,8 +162,10 @@ def task_context() -> TaskContext:
 class Beats(Protocol):
     """Takes the signs of life of one attempt."""
 
-    def beat(self) -> None:
-        """Record a heartbeat. Raises HeartbeatMissed when the attempt must end."""
+    def beat(self, progress: Any = None) -> None:
+        """Record a heartbeat, and the progress in it as JSON. Raises HeartbeatMissed when the
+        attempt must end.
+        """
 
 
 class Pulse:
@@ -158,10 +177,11 @@ class Pulse:
         self._last = clock()
         self._longest = 0.0
 
-    def beat(self) -> None:
+    def beat(self, progress: Any = None) -> None:
         """Record a heartbeat. Raises HeartbeatMissed when the last one is too old, so that the
         attempt must end.
         """
+        del progress
         now = self._clock()
         self._longest = max(self._longest, now - self._last)
         self._last = now
@@ -173,8 +193,11 @@ class Pulse:
 _pulse: ContextVar[Beats | None] = ContextVar("pulse", default=None)
 
 
-def heartbeat() -> None:
+def heartbeat(progress: object = None) -> None:
     """Report that the running task is alive. Use it in a task that declares `@task(heartbeat=…)`.
+
+    `progress` is a value that becomes JSON, of at most 8 KB. `holdfast show` has the last one, and
+    the next attempt gets it as `task_context().progress`.
 
     Raises HeartbeatMissed when the attempt is over: the last heartbeat is too long ago, so a retry
     may already run; or, on a worker of a pool, the engine no longer waits for the attempt. In any
@@ -182,7 +205,22 @@ def heartbeat() -> None:
     """
     pulse = _pulse.get()
     if pulse is not None:
-        pulse.beat()
+        pulse.beat(None if progress is None else _progress_json(progress))
+
+
+def _progress_json(progress: object) -> Any:
+    import json  # noqa: PLC0415 - few tasks report progress
+
+    from pydantic_core import to_jsonable_python  # noqa: PLC0415
+
+    value = to_jsonable_python(progress)
+    size = len(json.dumps(value, ensure_ascii=False).encode())
+    if size > PROGRESS_BYTES_MAX:
+        raise ValueError(
+            f"heartbeat(…) got a progress of {size} bytes as JSON, and {PROGRESS_BYTES_MAX} is the "
+            "most: store it in S3 and give its key"
+        )
+    return value
 
 
 def is_in_engine() -> bool:

@@ -1,4 +1,5 @@
-"""A choice of tasks by name: the tools that a language model, or a caller, may select.
+"""A choice of tasks, or of workflows, by name: the tools that a language model, or a caller, may
+select.
 
     TOOLS = choice(get_weather, get_price)
 
@@ -9,7 +10,8 @@
 
 In a state machine it is a Choice over Tasks, each with its own types, retries and time-outs. An
 unknown name is a KeyError, an error of the expression. Arguments that do not fit the annotations of
-the task are InvalidArguments, as for any task.
+the task are InvalidArguments, as for any task. A choice with workflows takes arguments that are
+written out, `CHILDREN[kind](order)`; each child gets them as in a call of its own.
 """
 
 from __future__ import annotations
@@ -20,24 +22,26 @@ from typing import Any
 
 from holdfast.api.boundary import Misfit
 from holdfast.api.harness import harness
-from holdfast.api.tasks import InvalidArguments, Task
+from holdfast.api.tasks import InvalidArguments, Task, Workflow
 from holdfast.errors import WorkflowError
 
 
 class Tools(Mapping[str, Callable[..., Any]]):
-    """The tasks of a `choice`, by their names."""
+    """The tasks and workflows of a `choice`, by their names."""
 
-    def __init__(self, tasks: tuple[Task[..., Any], ...]) -> None:
+    def __init__(self, tasks: tuple[Task[..., Any] | Workflow[..., Any], ...]) -> None:
         for one in tasks:
             # Not every author checks the types before the first run.
-            if not isinstance(one, Task):
+            if not isinstance(one, Task | Workflow):
                 named = getattr(one, "name", one)
                 raise WorkflowError(
                     "HF063",
-                    f"a choice is of tasks, and {named} is none",
+                    f"a choice is of tasks or workflows, and {named} is neither",
                     help=f'if name == "{named}": found = {named}(…)',
                 )
-        self.tasks: Mapping[str, Task[..., Any]] = {task.name: task for task in tasks}
+        self.tasks: Mapping[str, Task[..., Any] | Workflow[..., Any]] = {
+            task.name: task for task in tasks
+        }
         if not tasks or len(self.tasks) < len(tasks):
             names = ", ".join(task.name for task in tasks) or "no task"
             raise WorkflowError(
@@ -49,8 +53,11 @@ class Tools(Mapping[str, Callable[..., Any]]):
     def __getitem__(self, name: str) -> Callable[..., Any]:
         task = self.tasks[name]
 
-        def call(**arguments: Any) -> Any:
-            return _call(task, arguments)
+        def call(*given: Any, **arguments: Any) -> Any:
+            if isinstance(task, Workflow):
+                return task(*given, **arguments)
+            names = inspect.signature(task.function).parameters
+            return _call(task, {**dict(zip(names, given, strict=False)), **arguments})
 
         return call
 
@@ -74,6 +81,8 @@ def _call(task: Task[..., Any], arguments: dict[str, Any]) -> Any:
     return task.function(**values)
 
 
-def choice(*tasks: Task[..., Any]) -> Tools:
-    """Return tasks of which a workflow calls one by its name: `TOOLS[name](**arguments)`."""
+def choice(*tasks: Task[..., Any] | Workflow[..., Any]) -> Tools:
+    """Return tasks or workflows of which a workflow calls one by its name:
+    `TOOLS[name](**arguments)`.
+    """
     return Tools(tasks)

@@ -23,6 +23,7 @@ from holdfast.aws.vault import KmsVault
 from holdfast.deployment import Deployment
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.commands.tokens import SigningKeys, parse_keys
+from holdfast.runtime.effects import Effect
 from holdfast.runtime.status_events import OWN_SOURCE
 from holdfast.runtime.storage.spread import STARTS_PER_SECOND, spread_for
 
@@ -90,6 +91,11 @@ def make_host(keys: SigningKeys) -> Host:
     deployment = Deployment.from_modules(name.strip() for name in modules)
     if key_arn:
         deployment = replace(deployment, vault=KmsVault(clients, key_arn))
+
+    def perform(effect: Effect) -> Any:
+        return ports.perform(effect)
+
+    deployment = replace(deployment, perform=perform)
     programs = deployment.programs()
     metrics = Metrics(os.environ[resources.ENV_STACK])
     own = _own_tasks(deployment, clients)

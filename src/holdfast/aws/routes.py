@@ -395,7 +395,7 @@ ROUTES: Final[Mapping[str, Route]] = {
     ),
     "POST /pools/{name}/poll": _in_pool("poll", "worker", "tasks"),
     "POST /pools/{name}/fetch": _in_pool("fetch", "token"),
-    "POST /pools/{name}/heartbeat": _in_pool("heartbeat", "token"),
+    "POST /pools/{name}/heartbeat": _in_pool("heartbeat", "token", "progress"),
     "POST /pools/{name}/answer": _in_pool("answer", "token", "result"),
     "GET /doctor": Route(_doctor, ("execution", "after")),
     "POST /doctor": Route(_repair, fields=("execution", "after")),

@@ -114,6 +114,8 @@ def _wait(wait: JsonRow, now: datetime) -> Iterable[tuple[str, str | Text]]:
     for label in ("begun", "heartbeat"):
         if label in wait:
             yield label, f"{moment(wait[label])}, {ago(wait[label], now)}"
+    if "progress" in wait:
+        yield "progress", value_text(wait["progress"])
     for label in ("until", "retry_at", "next_poll_at"):
         if label in wait:
             left = duration(span_between(now, wait[label]))

@@ -143,9 +143,9 @@ class Taking:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """`TOOLS[name](…)`: a call of one of these tasks."""
+    """`TOOLS[name](…)`: a call of one of these tasks or workflows."""
 
-    tasks: Mapping[str, Task[..., Any]]
+    tasks: Mapping[str, Task[..., Any] | Workflow[..., Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from holdfast.compiler.source import Source, Span
 
 Statement: TypeAlias = (
     "Assign | If | Loop | Break | Continue | Return | Raise | Reraise | Try | Finally | Compensate"
-    " | RegisterUndo | Shielded | TimeoutBlock | StepStatement | Inlined | Leave"
+    " | RegisterUndo | Shielded | TimeoutBlock | Receive | StepStatement | Inlined | Leave"
 )
 StatementBlock: TypeAlias = tuple[Statement, ...]
 Action: TypeAlias = (
@@ -315,6 +315,15 @@ class StopExecution:
 
 
 @dataclass(frozen=True, slots=True)
+class Receive:
+    """The block of a request. `cancelled` replies when the block is cancelled before its reply."""
+
+    origin: SourcePlace
+    body: StatementBlock
+    cancelled: StepStatement
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """Reply to a request. `request` is the variable of the request, which is part of the state's
     name. `arguments`: its id, and the value or the error.
@@ -415,6 +424,7 @@ def blocks_of(statement: Statement) -> tuple[StatementBlock, ...]:
             Compensate(body=body)
             | Shielded(body=body)
             | TimeoutBlock(body=body)
+            | Receive(body=body)
             | Inlined(body=body)
         ):
             return (body,)

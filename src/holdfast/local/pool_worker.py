@@ -30,6 +30,7 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -86,11 +87,27 @@ class Pulse:
 
     is_over: threading.Event = field(default_factory=threading.Event)
     has_beaten: threading.Event = field(default_factory=threading.Event)
+    #: The newest progress that no heartbeat has carried yet.
+    unsent: deque[Any] = field(default_factory=lambda: deque(maxlen=1))
 
-    def beat(self) -> None:
+    def beat(self, progress: Any = None) -> None:
         if self.is_over.is_set():
             raise HeartbeatMissed("the engine no longer waits for this attempt")
+        if progress is not None:
+            self.unsent.append(progress)
         self.has_beaten.set()
+
+    def take_progress(self) -> Any:
+        """Return the progress to send, None without any."""
+        try:
+            return self.unsent.pop()
+        except IndexError:
+            return None
+
+    def keep_progress(self, progress: Any) -> None:
+        """Keep the progress of a heartbeat that was not stored, unless a newer one has come."""
+        if progress is not None and not self.unsent:
+            self.unsent.append(progress)
 
 
 @dataclass(slots=True)
@@ -240,7 +257,11 @@ class PoolWorker:
         )
         beating.start()
         try:
-            outside = Outside(pulse, pulse.is_over.is_set)
+            outside = Outside(
+                pulse,
+                pulse.is_over.is_set,
+                save_progress=lambda: self._send_progress(handed, pulse),
+            )
             is_taken = self._send(handed.token, self.deployment.run_task(effect, outside))
         finally:
             answered.set()
@@ -275,19 +296,29 @@ class PoolWorker:
             if handed.beats and not pulse.has_beaten.is_set():
                 continue
             pulse.has_beaten.clear()
-            try:
-                is_awaited = self.client.perform(pools.heartbeat(self.pool, handed.token))
-            except HoldfastError as error:
-                self.say(f"a heartbeat failed: {error}")
-                # Send the heartbeat again in the next round, even if the task gives none until
-                # then. Otherwise the attempt could time out because of one lost request.
-                pulse.has_beaten.set()
-                is_awaited = not _is_refused(error)
-            if not is_awaited:
+            if not self._send_heartbeat(handed, pulse):
                 pulse.is_over.set()
                 break
         if not answered.wait(LEAVE_SECONDS):
             self.leave()
+
+    def _send_progress(self, handed: Handed, pulse: Pulse) -> None:
+        """Send the progress of a failed attempt that no heartbeat has carried yet."""
+        if pulse.unsent:
+            self._send_heartbeat(handed, pulse)
+
+    def _send_heartbeat(self, handed: Handed, pulse: Pulse) -> bool:
+        """Send a heartbeat with the newest progress. Return False once the attempt is over."""
+        progress = pulse.take_progress()
+        try:
+            return self.client.perform(pools.heartbeat(self.pool, handed.token, progress))
+        except HoldfastError as error:
+            self.say(f"a heartbeat failed: {error}")
+            # Send the heartbeat again in the next round, even if the task gives none until then.
+            # Otherwise the attempt could time out because of one lost request.
+            pulse.keep_progress(progress)
+            pulse.has_beaten.set()
+            return not _is_refused(error)
 
 
 def _is_refused(error: HoldfastError) -> bool:

@@ -45,7 +45,7 @@ from holdfast.local.sqlite.ports import SqlitePorts
 from holdfast.local.task_services import TaskServices
 from holdfast.local.wall import AwsRequest, AwsResponse
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import Measure
+from holdfast.runtime.effects import Effect, Measure
 from holdfast.runtime.status_events import AWS_SOURCE
 from holdfast.runtime.storage.warm_logs import WarmLogs
 
@@ -145,6 +145,11 @@ def local_stack(
     from holdfast.local.cloud import LocalCloud  # noqa: PLC0415  # it loads moto
 
     with LocalCloud(clock) as cloud:
+
+        def perform(effect: Effect) -> Any:
+            return ports.perform(effect)
+
+        deployment = replace(deployment, perform=perform)
         tasks = _Tasks(deployment)
         ports = AwsPorts(
             cloud.clients,
@@ -179,6 +184,11 @@ def stored_stack(
     """
     archives = archive is not None
     with SqliteCloud(path, clock, archives=archives) as cloud, _wall_of(cloud) as services:
+
+        def perform(effect: Effect) -> Any:
+            return ports.perform(effect)
+
+        deployment = replace(deployment, perform=perform)
         tasks = _Tasks(deployment)
         ports = SqlitePorts(
             cloud.database,

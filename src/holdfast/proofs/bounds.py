@@ -72,14 +72,22 @@ def _level(level: MachineLevel) -> Worst:
             for name, visit in visits.items()
             for is_cancelled in (False, True)
         }
+        if measure == "seconds":
+            return counters.paths.heaviest(weights, seconds_of_loop)
         return counters.paths.heaviest(weights)
+
+    def seconds_of_loop(nodes: frozenset[GraphNode]) -> Bound:
+        if any(node.is_cancelled for node in nodes):
+            return None
+        seconds = block_seconds(level, frozenset(node.state for node in nodes))
+        return None if seconds is None else number(seconds)
 
     return Worst(*(heaviest(measure) for measure in MEASURES))
 
 
 def _visit(level: MachineLevel, name: str, counters: Counters) -> Worst:
     state = level.states[name]
-    cap = _deadline_seconds(level, name)
+    cap = block_seconds(level, frozenset([name]))
     match state["Type"]:
         case "Task":
             worst = _task(state, counters, cap)
@@ -223,14 +231,14 @@ def _wait_seconds(state: StateJson, counters: Counters) -> Bound:
     return None
 
 
-def _deadline_seconds(level: MachineLevel, name: str) -> int | None:
-    """Return how long a block with a deadline lets a state take at most; None without a deadline,
-    or when that is not known.
+def block_seconds(level: MachineLevel, names: frozenset[str]) -> int | None:
+    """Return how long a block with a deadline lets a state, or the states of a loop, take at most;
+    None without a deadline, or when that is not known.
 
     After the deadline the branches still undo their work, which has no deadline.
     """
-    around = [due for due in level.extension.get("Deadlines", ()) if name in due["States"]]
-    if not around or is_shielded_at(level, name) or _takes_back(level, name):
+    around = [due for due in level.extension.get("Deadlines", ()) if names <= {*due["States"]}]
+    if not around or any(is_shielded_at(level, one) or _takes_back(level, one) for one in names):
         return None
     known = [whole(due["Seconds"]) or whole(tree_of(due["Seconds"])) for due in around]
     return min((seconds for seconds in known if seconds is not None), default=None)

@@ -10,7 +10,7 @@ from typing import Final
 
 from holdfast.asl.documents import StateJson
 from holdfast.proofs.amounts import Bound
-from holdfast.proofs.bounds import WAITS, kind_of
+from holdfast.proofs.bounds import WAITS, block_seconds, kind_of
 from holdfast.proofs.counters import Counters
 from holdfast.proofs.expressions import whole
 from holdfast.proofs.findings import ProofFinding
@@ -28,6 +28,7 @@ class BoundedLoop:
     `sleeps`: every round contains a wait or a sleep for a computed time, which may be zero.
     `takes`: the variable of a list from which every round takes an item; "" without one. `moves`:
     every round calls a task with something that the loop has changed, as a loop of an agent does.
+    `seconds`: the deadline of the block around a loop without `rounds`; None without one.
     """
 
     level: MachineLevel
@@ -37,6 +38,7 @@ class BoundedLoop:
     sleeps: bool = False
     takes: str = ""
     moves: bool = False
+    seconds: int | None = None
 
 
 def loops_of(levels: Sequence[MachineLevel]) -> list[BoundedLoop]:
@@ -68,7 +70,8 @@ def _within(
             sleeps = _always_waits(level, counters, part, inside, with_computed=True)
             takes = _always_taken(counters, part, inside)
             moves = _always_moves(counters, part, inside)
-            yield BoundedLoop(level, first, None, waits, sleeps, takes, moves)
+            seconds = block_seconds(level, frozenset(node.state for node in part))
+            yield BoundedLoop(level, first, None, waits, sleeps, takes, moves, seconds)
             continue
         bounded, count = rounds
         head = min((edge.source.state for edge in bounded), key=order.index)

@@ -23,6 +23,12 @@ LoopRounds: TypeAlias = "tuple[frozenset[GraphEdge], Bound] | None"
 
 RoundsOf: TypeAlias = Callable[[frozenset[GraphNode], Sequence[GraphEdge]], LoopRounds]
 Weights: TypeAlias = Mapping[GraphNode, Bound]
+#: The weight of a loop for which no number of rounds is known.
+OfEndless: TypeAlias = Callable[[frozenset[GraphNode]], Bound]
+
+
+def _unknown(_nodes: frozenset[GraphNode]) -> Bound:
+    return None
 
 
 @dataclass(frozen=True)
@@ -51,16 +57,17 @@ class _Part:
         first, others = (Paths(starts, rest, self.rounds_of) for starts in (self.entries, again))
         return count, first, others
 
-    def weight(self, weights: Weights) -> Bound:
+    def weight(self, weights: Weights, of_endless: OfEndless) -> Bound:
         if not self.edges:
             (node,) = self.nodes
             return weights[node]
         if all(weights[node] == ZERO for node in self.nodes):
             return ZERO
         if self.turns is None:
-            return None
+            return of_endless(self.nodes)
         count, first, others = self.turns
-        return plus(first.heaviest(weights), times(count, others.heaviest(weights)))
+        later = times(count, others.heaviest(weights, of_endless))
+        return plus(first.heaviest(weights, of_endless), later)
 
 
 @dataclass(frozen=True)
@@ -73,11 +80,11 @@ class Paths:
     edges: tuple[GraphEdge, ...]
     rounds_of: RoundsOf
 
-    def heaviest(self, weights: Weights) -> Bound:
+    def heaviest(self, weights: Weights, of_endless: OfEndless = _unknown) -> Bound:
         best: list[Bound] = []
         # Each part comes after the parts to which it leads, so their weights are known here.
         for part in self._parts:
-            own = part.weight(weights)
+            own = part.weight(weights, of_endless)
             best.append(plus(own, most(best[number] for number in part.after)))
         return most(
             best[number] for number, part in enumerate(self._parts) if part.nodes & self.starts

@@ -13,6 +13,7 @@ from holdfast.proofs.amounts import Amount, Bound
 from holdfast.proofs.bounds import (
     EVENTS_MAX_OF_STEP_FUNCTIONS,
     Worst,
+    block_seconds,
     has_timeout,
     kind_of,
     retries_of,
@@ -208,7 +209,8 @@ def _names(proofs: Proofs) -> str:
 def _loop(loop: BoundedLoop, locate: Locate) -> str:
     where = _where(loop.level, loop.state, locate)
     if loop.rounds is None:
-        return f"{where}: no bound is known" + ("; each round waits" if loop.waits else "")
+        ended = "" if loop.seconds is None else "; the deadline of its block ends it"
+        return f"{where}: no bound is known{'; each round waits' if loop.waits else ''}{ended}"
     rounds = str(loop.rounds)
     return f"{where}: at most {rounds} round{'s'[: rounds != '1']} each time"
 
@@ -316,12 +318,13 @@ def _time(proofs: Proofs) -> str:
 def _endless(proofs: Proofs) -> Iterator[str]:
     """Yield the states because of which the time has no bound."""
     yield from (wait.state for wait in proofs.waits if not wait.bounded_by)
-    yield from (loop.state for loop in proofs.loops if loop.rounds is None)
+    yield from (loop.state for loop in proofs.loops if loop.rounds is None and loop.seconds is None)
     for level in proofs.levels:
         for name, state in level.states.items():
             is_moment = state["Type"] == "Wait" and not {"Seconds", "SecondsPath"} & state.keys()
             is_job = state["Type"] == "Task" and kind_of(state) in {"sync", ""}
-            if is_moment or is_distributed(state) or (is_job and not has_timeout(state)):
+            is_open = is_moment or is_distributed(state) or (is_job and not has_timeout(state))
+            if is_open and block_seconds(level, frozenset([name])) is None:
                 yield name
 
 

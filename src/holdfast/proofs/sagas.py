@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.asl import error_names
+from holdfast.asl.resources import REPLY
 from holdfast.proofs.bounds import kind_of, retries_of
 from holdfast.proofs.expressions import is_call, nodes, tree_of
 from holdfast.proofs.findings import ProofFinding, shortened
@@ -199,15 +200,16 @@ def _next_tasks(level: MachineLevel, name: str) -> frozenset[str]:
 
 def occasions(level: MachineLevel) -> str:
     """Return when undos run. They run after a failure only if every step in their block passes all
-    errors to them.
+    errors to them, or to a handler in the block.
 
     If a step is in several blocks, the innermost one gets the error first and passes it on.
     """
-    undos = level.extension.get("Undo", ())
+    undos = [one for one in level.extension.get("Undo", ()) if not _is_rejection(level, one)]
     begins = {undo["Begin"] for undo in undos}
     is_total = all(
         any(
-            catcher["ErrorEquals"] == [error_names.ALL] and catcher["Next"] in begins
+            catcher["ErrorEquals"] == [error_names.ALL]
+            and catcher["Next"] in begins | set(undo["States"])
             for catcher in level.states[name].get("Catch", ())
         )
         for undo in undos
@@ -217,6 +219,11 @@ def occasions(level: MachineLevel) -> str:
     if not undos:
         return "where a Catch leads to it"
     return "on failure, stop and time-out" if is_total else "on stop and time-out"
+
+
+def _is_rejection(level: MachineLevel, undo: Mapping[str, Any]) -> bool:
+    """Return True for the undo of a request: it rejects the request and takes nothing back."""
+    return level.states[undo["Begin"]].get("Resource") == f"holdfast:{REPLY}"
 
 
 # -- findings --------------------------------------------------------------------------------------

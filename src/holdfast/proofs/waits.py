@@ -27,6 +27,7 @@ _ANSWERED: Final[Mapping[str, str]] = {
     "callback": "an answer to its token",
     "activity": "a worker",
 }
+REQUEST_RESOURCE: Final = "holdfast:request.waitForTaskToken"
 #: The kinds of tasks that run code, which may never end.
 _WORKING: Final = frozenset({"task", "lambda", "service"})
 
@@ -52,7 +53,7 @@ def waits_of(document: Mapping[str, Any], levels: Sequence[MachineLevel]) -> lis
 
 
 def _awaited(state: StateJson) -> str | None:
-    if state["Resource"] == "holdfast:request.waitForTaskToken":
+    if state["Resource"] == REQUEST_RESOURCE:
         return "a reply"
     return "a value" if is_polled(state["Resource"]) else _ANSWERED.get(kind_of(state))
 
@@ -141,8 +142,16 @@ def _help(wait: BoundedWait) -> str:
         return "`with timeout(days(3)):` around it, or @workflow(timeout=days(3))"
     if state["Resource"].startswith(POOL):
         return "@workflow(timeout=…), or `with timeout(…)`: the task's own begins on the worker"
-    call = "ask" if kind_of(state) == "ask" else "wait_for_event"
-    return f"{call}(…, timeout=days(3)); or @workflow(timeout=days(30))"
+    return f"{_call_of(state)}(…, timeout=days(3)); or @workflow(timeout=days(30))"
+
+
+def _call_of(state: StateJson) -> str:
+    if state["Resource"] == REQUEST_RESOURCE:
+        return "request"
+    if kind_of(state) == "ask":
+        return "ask"
+    event = (state.get("Arguments") or {}).get("event", "")
+    return "receive" if str(event).endswith(REQUEST_SUFFIX) else "wait_for_event"
 
 
 def _help_in_json(wait: BoundedWait) -> str:

@@ -49,9 +49,11 @@ def announce(
     return int(answer.get("since", 0))
 
 
-def heartbeat(pool: str, token: str) -> Operation[bool]:
+def heartbeat(pool: str, token: str, progress: Any = None) -> Operation[bool]:
     """Return False once the engine no longer waits for the attempt."""
-    return (yield from _unless_over(_post(pool, "heartbeat", token=token)))
+    # An API of an earlier release refuses the field.
+    more = {} if progress is None else {"progress": progress}
+    return (yield from _unless_over(_post(pool, "heartbeat", token=token, **more)))
 
 
 def answer(pool: str, token: str, result: Mapping[str, Any]) -> Operation[bool]:

@@ -354,6 +354,8 @@ class RunTask:
     is_batch: bool = False
     #: True when the task has a time-out: the engine stops waiting for it at `deadline_ms`.
     is_timed: bool = False
+    #: The progress that an earlier attempt has reported, for an attempt in another process.
+    progress: Any = None
 
 
 @dataclass(frozen=True, slots=True)

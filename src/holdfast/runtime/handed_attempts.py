@@ -67,6 +67,7 @@ def attempt_message(attempt: HandedAttempt) -> dict[str, Any]:
         "deadline_ms": effect.deadline_ms,
         "heartbeat_seconds": effect.heartbeat_seconds,
         "is_batch": effect.is_batch,
+        "progress": effect.progress,
         "secrets": dict(attempt.secrets),
         "seconds_left": attempt.seconds_left,
     }
@@ -89,6 +90,8 @@ def read_attempt(message: Any) -> HandedAttempt:
             deadline_ms=int(message["deadline_ms"]),
             heartbeat_seconds=message["heartbeat_seconds"],
             is_batch=bool(message["is_batch"]),
+            # An engine of an earlier release sends none.
+            progress=message.get("progress"),
         )
         left, secrets = message.get("seconds_left"), dict(message["secrets"])
         return HandedAttempt(

@@ -15,7 +15,7 @@ A pool is an activity by another name. `@task(runs_on=Worker("gpu"))` is a Task 
     worker                        API                              execution
     POST /pools/gpu/announce  ──► the worker's row, each minute
     POST /pools/gpu/poll      ──► look ── `s#` item, wake ───────► ActivityStarted
-    POST /pools/gpu/heartbeat ──► `h#` item; HF433 once it is over
+    POST /pools/gpu/heartbeat ──► `h#` item, with progress; HF433 once it is over
     POST /pools/gpu/answer    ──► `t#` item, wake ───────────────► ActivitySucceeded, or …Failed
 
 A container of ECS or Batch runs one attempt and has its token: it fetches the attempt, in place of
@@ -34,6 +34,7 @@ from typing import Any, Final, assert_never
 from holdfast.asl.resources import CONTAINER
 from holdfast.core.state import Attempt, Awaiting
 from holdfast.errors import HoldfastError, RequestError
+from holdfast.limits import PROGRESS_BYTES_MAX
 from holdfast.runtime.commands.pools import PoolWorkerRow
 from holdfast.runtime.effects import (
     Clock,
@@ -47,9 +48,10 @@ from holdfast.runtime.effects import (
     TaskThrottled,
 )
 from holdfast.runtime.handed_attempts import HandedAttempt, attempt_message, read_result
+from holdfast.runtime.heartbeats import Step, progress_of
 from holdfast.runtime.offers import execution_of
 from holdfast.runtime.storage import keys, tables
-from holdfast.runtime.storage.json_values import json_text
+from holdfast.runtime.storage.json_values import json_text, plain_text
 from holdfast.stepfunctions import tasks
 from holdfast.stepfunctions.activities import Poll, Taken, look
 from holdfast.stepfunctions.catalogue import Service
@@ -70,7 +72,7 @@ def poll(service: Service, pool: str, request: Mapping[str, Any], chance: bytes)
     asked = Poll(service, name, worker, chance.hex(), known)
     now_ms = yield Clock()
     taken = yield from look(asked, now_ms)
-    return {} if taken is None else _handed(service, taken)
+    return {} if taken is None else (yield from _handed(service, taken))
 
 
 def fetch(service: Service, pool: str, request: Mapping[str, Any], _: bytes) -> JsonResult:
@@ -93,14 +95,17 @@ def fetch(service: Service, pool: str, request: Mapping[str, Any], _: bytes) -> 
         raise _over()
     if not waiting.target.startswith(CONTAINER):
         raise _malformed("the token is not that of a container")
-    return _handed(service, Taken(text, execution, waiting))
+    return (yield from _handed(service, Taken(text, execution, waiting)))
 
 
-def _handed(service: Service, taken: Taken) -> dict[str, Any]:
+def _handed(service: Service, taken: Taken) -> JsonResult:
     """Return the attempt as every process gets it that runs tasks for the engine. The worker finds
-    the module: it has the workflow's code.
+    the module: it has the workflow's code. A later attempt gets the progress of those before it.
     """
     execution, waiting = taken.execution, taken.waiting
+    progress = None
+    if waiting.attempt > 1:
+        progress = yield from progress_of(Step(service.tenant, execution.run, waiting.entry))
     given: Any = waiting.arguments
     effect = RunTask(
         name=given["task"],
@@ -114,6 +119,7 @@ def _handed(service: Service, taken: Taken) -> dict[str, Any]:
         attempt=waiting.attempt,
         deadline_ms=0,
         heartbeat_seconds=waiting.heartbeat_seconds,
+        progress=progress,
     )
     message = attempt_message(HandedAttempt(effect, module=""))
     return {"token": taken.token, "attempt": message, "beats": bool(given.get("beats"))}
@@ -136,12 +142,21 @@ def announce(service: Service, pool: str, request: Mapping[str, Any], _: bytes) 
 
 
 def beat(service: Service, pool: str, request: Mapping[str, Any], _: bytes) -> JsonResult:
-    """Store a heartbeat. Raises RequestError HF433 (409) once the engine no longer waits for the
-    attempt.
+    """Store a heartbeat, with the progress that it may carry.
+
+    Raises RequestError HF433 (409) once the engine no longer waits for the attempt.
     """
     keys.require_name(pool, "the pool")
     given = {"taskToken": _text(request, "token")}
-    return (yield from _told(tasks.send_task_heartbeat, service, given))
+    progress = request.get("progress")
+    size = len(plain_text(progress, "`progress`").encode())
+    if size > PROGRESS_BYTES_MAX:
+        raise _malformed(f"`progress` has {size} bytes, and {PROGRESS_BYTES_MAX} is the most")
+
+    def send(to: Service, sent: Mapping[str, Any], _: bytes) -> JsonResult:
+        return (yield from tasks.store_heartbeat(to, sent, progress))
+
+    return (yield from _told(send, service, given))
 
 
 def answer(service: Service, pool: str, request: Mapping[str, Any], _: bytes) -> JsonResult:

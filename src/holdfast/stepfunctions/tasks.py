@@ -11,15 +11,13 @@ import json
 from collections.abc import Generator, Mapping
 from typing import Any
 
+from holdfast.asl.program import Json
 from holdfast.core.state import Attempt, Awaiting
 from holdfast.errors import RequestError
-from holdfast.limits import HEARTBEAT_RACES_MAX
-from holdfast.runtime import inbox
+from holdfast.runtime import heartbeats, inbox
 from holdfast.runtime.commands.answers import expiry_of, store_answer
 from holdfast.runtime.commands.tokens import Token, require_token
-from holdfast.runtime.effects import Clock, Effect, Get, Item, JsonResult, Put, PutIfAbsent, Replace
-from holdfast.runtime.storage import keys, tables
-from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.runtime.effects import Clock, Effect, Item, JsonResult
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault, concurrent, invalid_token, validation
@@ -51,46 +49,19 @@ def send_task_failure(service: Service, request: Mapping[str, Any], _: bytes) ->
 
 
 def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) -> JsonResult:
+    return (yield from store_heartbeat(service, request, None))
+
+
+def store_heartbeat(service: Service, request: Mapping[str, Any], progress: Json) -> JsonResult:
     """Store a heartbeat. No wake is sent: the timer of the missed heartbeat reads the inbox before
-    it fires (R14).
+    it fires (R14). Raises ConflictException after too many tries.
     """
     token, now_ms = yield from require_open_token(service, request)
     yield from _require_wait(token)
-    item: Item = {
-        "pk": keys.inbox(token.tenant, token.run),
-        "sk": keys.heartbeat(token.entry),
-        FORMAT_FIELD: FORMAT,
-        "rv": 1,
-        "at": now_ms,
-        "ttl": expiry_of(token),
-    }
-    yield from _beat(item, now_ms)
+    step = heartbeats.Step(token.tenant, token.run, token.entry)
+    if not (yield from heartbeats.store(step, now_ms, expiry_of(token), progress)):
+        raise concurrent()
     return {}
-
-
-def _beat(item: Item, now_ms: int) -> Generator[Effect, Any, None]:
-    """Store the heartbeat in the entry's only item for heartbeats, unless a newer one is stored.
-
-    Raises ConflictException after too many tries.
-    """
-    for _ in range(HEARTBEAT_RACES_MAX):
-        found: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
-        if found is not None and int(found["at"]) >= now_ms:
-            return
-        if (yield from _is_put_over(found, item)):
-            return
-    raise concurrent()
-
-
-def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]:
-    if found is None:
-        return (yield PutIfAbsent(tables.MAIL, item)) is None
-    # An earlier release wrote items without a version number.
-    if "rv" not in found:
-        yield Put(tables.MAIL, item)
-        return True
-    seen = int(found["rv"])
-    return bool((yield Replace(tables.MAIL, {**item, "rv": seen + 1}, seen)))
 
 
 def require_open_token(

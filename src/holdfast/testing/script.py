@@ -84,6 +84,18 @@ class Sent:
         return all(to in (None, asked.get(name)) for name, to in self._to.items())
 
 
+@dataclass(frozen=True, slots=True)
+class ScriptedPulse:
+    """The heartbeats of an attempt in a test. None is missed."""
+
+    kept: dict[str, Any]
+    step: str
+
+    def beat(self, progress: Any = None) -> None:
+        if progress is not None:
+            self.kept[self.step] = progress
+
+
 @dataclass(slots=True)
 class Script:
     """The outcomes of a test, by the name of a task or event, or the title of a question.
@@ -112,6 +124,8 @@ class Script:
     _known: dict[tuple[str, int], ScriptedAnswer] = field(default_factory=dict)
     _sent_answers: dict[int, ScriptedAnswer] = field(default_factory=dict)
     _run_themselves: set[str] = field(default_factory=set)
+    #: The last progress in a heartbeat of each step, for its next attempt.
+    _progress: dict[str, Any] = field(default_factory=dict)
 
     @property
     def answers(self) -> dict[str, list[ScriptedAnswer]]:
@@ -210,16 +224,18 @@ class Script:
     ) -> ScriptedAnswer:
         task: Task[..., Any] = place.subject
         path = ".".join(map(str, place.path))
+        step = f"run/{path}/{place.name}/{place.key}"
         context = TaskContext(
             execution="run",
             name=None,
             workflow=self.workflow,
             task=task.name,
             attempt=place.attempt,
-            idempotency_key=f"run/{path}/{place.name}/{place.key}",
+            idempotency_key=step,
+            load_progress=lambda: self._progress.get(step),
         )
         try:
-            with running_task(context), _without_harness():
+            with running_task(context, ScriptedPulse(self._progress, step)), _without_harness():
                 result = function(**values)
         except ScriptError:
             raise

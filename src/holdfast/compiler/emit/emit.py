@@ -21,6 +21,7 @@ from holdfast.compiler.emit.scopes import (
     emit_compensate,
     emit_deadline,
     emit_finally,
+    emit_receive,
     emit_register,
     emit_shielded,
 )
@@ -47,6 +48,7 @@ from holdfast.compiler.ir import (
     Leave,
     Loop,
     Raise,
+    Receive,
     RegisterUndo,
     Reraise,
     Return,
@@ -143,6 +145,8 @@ class Emitter:
                 emit_shielded(self, statement)
             case TimeoutBlock():
                 emit_deadline(self, statement)
+            case Receive():
+                emit_receive(self, statement)
             case StepStatement():
                 self._steps.emit(statement, self.catchers)
             case Inlined(_, body):

@@ -1,12 +1,12 @@
-"""The states of blocks with rules of their own: `finally`, `compensating`, `timeout`,
-`shielded`.
+"""The states of blocks with rules of their own: `finally`, `compensating`, `receive`,
+`timeout`, `shielded`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.api.surface import BlockTimeout
+from holdfast.api.surface import BlockTimeout, RequestCancelled
 from holdfast.asl import error_names
 from holdfast.asl.program import CUTS_STEPS
 from holdfast.compiler.context import TypedQuery
@@ -38,6 +38,7 @@ from holdfast.compiler.ir import (
     Compensate,
     Final,
     Finally,
+    Receive,
     RegisterUndo,
     Shielded,
     SourcePlace,
@@ -183,6 +184,30 @@ def emit_undo(
         ]
         assembler.end(origin, f"undo: {name}", {**undone, "Next": head})
     assembler.place(done)
+
+
+# receive
+
+
+def emit_receive(emitter: Emitter, statement: Receive) -> None:
+    """A cancellation between the request and its reply rejects the request, as an undo step. After
+    a reply that is stored, the rejection changes nothing: only the first reply counts.
+    """
+    assembler = emitter.assembler
+    since = assembler.size
+    emitter.block(statement.body)
+    inside = assembler.names_since(since)
+    behind, begin, end = Label(), Label(), Label()
+    assembler.jump(behind)
+    begin.is_used = True
+    assembler.place(begin)
+    emitter.statement(statement.cancelled)
+    assembler.place(end)
+    # No line of control comes to this state: the undo ends before it.
+    failed = {"Type": "Fail", "Error": RequestCancelled.__name__}
+    assembler.end(statement.origin, "the request is rejected", failed)
+    emitter.machine.undos.append({"States": inside, "Begin": begin, "End": end, "Assign": {}})
+    assembler.place(behind)
 
 
 # timeout, shielded

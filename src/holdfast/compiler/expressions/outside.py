@@ -27,13 +27,15 @@ INTEGER_MAX: Final = 2**53
 CONSTANT_VALUES_MAX: Final = 10_000
 
 
-def tasks_by_name(found: Any) -> Mapping[str, Task[..., Any]] | None:
-    """Return the tasks of `choice(…)`, or of a dict of tasks; None for any other object."""
+def tasks_by_name(found: Any) -> Mapping[str, Task[..., Any] | Workflow[..., Any]] | None:
+    """Return the tasks and workflows of `choice(…)`, or of a dict of them; None for any other
+    object.
+    """
     if isinstance(found, Tools):
         return found.tasks
     if not isinstance(found, dict) or not found:
         return None
-    is_all = all(isinstance(k, str) and isinstance(v, Task) for k, v in found.items())
+    is_all = all(isinstance(k, str) and isinstance(v, Task | Workflow) for k, v in found.items())
     return found if is_all else None
 
 

@@ -3,6 +3,7 @@
     with receive("total", str, key=k) as request:      request = wait for "total?"
         request.reply(total(request.data))             try: reply(id, total(data))
                                                        except Exception: reply(id, its error)
+                                                       cancelled: reply(id, RequestCancelled)
 
 Each way through the block ends with `request.reply(…)` or an error. Otherwise the caller would wait
 for a reply that is never sent, or an error after the reply would be lost.
@@ -14,6 +15,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from holdfast.api.requests import REQUEST_CANCELLED
+from holdfast.api.tasks import RequestCancelled
 from holdfast.compiler.context import Held, TypedQuery, join_environments
 from holdfast.compiler.expressions.query import (
     Constant,
@@ -27,6 +30,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.ir import (
     ErrorHandler,
     Failures,
+    Receive,
     Reply,
     StatementBlock,
     StepStatement,
@@ -103,7 +107,20 @@ def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:
     reject = StepStatement(origin, Reply(variable, TypedQuery(rejection, NONE)), ())
     names = names_of((Exception,), statements.unit.world)
     handler = ErrorHandler(origin, (Exception,), names, error, (reject,))
-    statements.emit(Try(origin, body, (handler,), (), Failures(anything=True)))
+    whole = Try(origin, body, (handler,), (), Failures(anything=True))
+    statements.emit(Receive(origin, (whole,), _when_cancelled(statements, node, variable)))
+
+
+def _when_cancelled(statements: Statements, node: ast.With, variable: str) -> StepStatement:
+    rejection = ObjectOf(
+        (
+            ("request", _id_of(variable)),
+            ("error", Constant(RequestCancelled.__name__)),
+            ("cause", Constant(REQUEST_CANCELLED)),
+        )
+    )
+    origin = statements.origin(node.items[0].context_expr, "reject when cancelled")
+    return StepStatement(origin, Reply(variable, TypedQuery(rejection, NONE)), ())
 
 
 def is_request(entry: object) -> bool:

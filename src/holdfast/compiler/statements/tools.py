@@ -1,10 +1,14 @@
-"""`TOOLS[name](**arguments)`: a Choice over the tasks of `choice(…)`, with one Task state for
-each.
+"""`TOOLS[name](**arguments)`: a Choice over the tasks and workflows of `choice(…)`, with one Task
+state for each.
+
+The arguments of tasks may be computed, and each task checks them when it runs. A child workflow
+gets a whole input with its defaults, so the arguments of a choice with workflows are written out.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.tasks import Task
@@ -19,15 +23,25 @@ from holdfast.compiler.expressions.query import (
     Variable,
     failure,
 )
-from holdfast.compiler.ir import Assign, If, StatementBlock, StepStatement, Target, TaskAction
+from holdfast.compiler.ir import (
+    Action,
+    Assign,
+    If,
+    StatementBlock,
+    StepStatement,
+    Target,
+    TaskAction,
+)
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.callables import obstacles_of
+from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
     NONE,
     UNKNOWN,
     DictOf,
+    Type,
     describe,
     is_refused,
     is_text,
@@ -44,8 +58,11 @@ def lower_tools(statements: Statements, node: ast.Call, tools: Dispatch) -> Type
     """Emit the choice, and return the result of the task that was chosen."""
     assert isinstance(node.func, ast.Subscript)
     name = _name(statements, node.func.slice)
-    arguments = _positional(statements, node, tools) if node.args else _arguments(statements, node)
-    for task in tools.tasks.values():
+    tasks = {key: task for key, task in tools.tasks.items() if isinstance(task, Task)}
+    if len(tasks) < len(tools.tasks):
+        return _lower_children(statements, node, name, tools)
+    arguments = _positional(statements, node, tasks) if node.args else _arguments(statements, node)
+    for task in tasks.values():
         for obstacle in obstacles_of(task):
             statements.unit.refuse(node, obstacle.code, obstacle.message, obstacle.help)
             return REFUSED_EXPRESSION
@@ -55,17 +72,43 @@ def lower_tools(statements: Statements, node: ast.Call, tools: Dispatch) -> Type
     scope, origin = statements.scope, statements.origin(node)
     key, given = scope.name("tool", (node, "tool")), scope.name("tool_arguments", (node, "given"))
     statements.emit(Assign(origin, ((key, name), (given, arguments))))
-    result = scope.name("tool_result", (node, "result"))
+    actions = {
+        task_name: TaskAction(task, _for_task(task, node, Variable(given)))
+        for task_name, task in tasks.items()
+    }
+    types = (signature_of(task.function).result for task in tasks.values())
+    return _choose(statements, node, key, actions, join_all(types))
+
+
+def _lower_children(
+    statements: Statements, node: ast.Call, name: TypedQuery | None, tools: Dispatch
+) -> TypedQuery:
+    try:
+        calls = {key: statements.steps.call_of(node, called) for key, called in tools.tasks.items()}
+    except StepRefused:
+        name = None
+    if name is None:
+        statements.lose(node)
+        return REFUSED_EXPRESSION
+    key = statements.scope.name("tool", (node, "tool"))
+    statements.emit(Assign(statements.origin(node), ((key, name),)))
+    actions = {called: action for called, (action, _) in calls.items()}
+    return _choose(statements, node, key, actions, join_all(type_ for _, type_ in calls.values()))
+
+
+def _choose(
+    statements: Statements, node: ast.Call, key: str, actions: Mapping[str, Action], type_: Type
+) -> TypedQuery:
+    """Emit a Choice over the actions by the variable `key`, and return the result."""
+    origin, result = statements.origin(node), statements.scope.name("tool_result", (node, "result"))
     unknown = TypedQuery(failure("KeyError: no such task"), NEVER, frozenset({"KeyError"}))
     chain: StatementBlock = (Assign(origin, ((result, unknown),)),)
-    for task_name, task in reversed([*tools.tasks.items()]):
-        test: QueryTree = Binary("=", Variable(key), Constant(task_name))
-        action = TaskAction(task, _for_task(task, node, Variable(given)))
-        step = StepStatement(statements.origin(node, task_name), action, (Target(result),))
+    for name, action in reversed([*actions.items()]):
+        test: QueryTree = Binary("=", Variable(key), Constant(name))
+        step = StepStatement(statements.origin(node, name), action, (Target(result),))
         chain = (If(origin, TypedQuery(test, BOOL), (step,), chain),)
     statements.emit_all(chain)
-    types = (signature_of(task.function).result for task in tools.tasks.values())
-    return TypedQuery(Variable(result), join_all(types))
+    return TypedQuery(Variable(result), type_)
 
 
 def _name(statements: Statements, node: ast.expr) -> TypedQuery | None:
@@ -79,9 +122,11 @@ def _name(statements: Statements, node: ast.expr) -> TypedQuery | None:
     return None
 
 
-def _positional(statements: Statements, node: ast.Call, tools: Dispatch) -> TypedQuery | None:
+def _positional(
+    statements: Statements, node: ast.Call, tasks: Mapping[str, Task[..., Any]]
+) -> TypedQuery | None:
     """Return the arguments of `HANDLERS[kind](order)`. Each task gives them its own names."""
-    counts = (len(signature_of(task.function).parameters) for task in tools.tasks.values())
+    counts = (len(signature_of(task.function).parameters) for task in tasks.values())
     is_starred = any(isinstance(one, ast.Starred) for one in node.args)
     if node.keywords or is_starred or len(node.args) > min(counts):
         message = "each of the chosen tasks takes the same arguments, by place or by name"

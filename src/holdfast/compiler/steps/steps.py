@@ -90,12 +90,8 @@ class Steps:
         if isinstance(function, ServiceCall):
             action = TaskAction(function, self._arguments(node, function, 0))
             return action, result_type(function)
-        if isinstance(function, Task):
-            action = TaskAction(function, self._arguments(node, function, 0))
-            return action, self._result_of(node, function)
-        if isinstance(function, Workflow):
-            given = self._arguments(node, function, 0)
-            return lower_child_call(self.expressions, node, function, given)
+        if isinstance(function, Task | Workflow):
+            return self.call_of(node, function)
         if function is surface.note:
             return lower_note(self.expressions, node)
         if function is surface.start:
@@ -135,6 +131,15 @@ class Steps:
         return lower_ask(self.expressions, found)
 
     # Tasks.
+
+    def call_of(
+        self, node: ast.Call, called: Task[..., Any] | Workflow[..., Any]
+    ) -> tuple[Action, Type]:
+        """Lower the call of a task or a child workflow. Raises StepRefused."""
+        given = self._arguments(node, called, 0)
+        if isinstance(called, Workflow):
+            return lower_child_call(self.expressions, node, called, given)
+        return TaskAction(called, given), self._result_of(node, called)
 
     def _start(self, node: ast.Call) -> tuple[Action, Type]:
         unit, scope = self.expressions.unit, self.expressions.scope

@@ -15,6 +15,7 @@ from holdfast.asl.program import Json
 from holdfast.asl.resources import POOL
 from holdfast.core.decision import iso_time
 from holdfast.errors import HoldfastError, is_passing
+from holdfast.runtime import heartbeats
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import (
     Clock,
@@ -208,17 +209,19 @@ def _shown(worker: PoolWorkerRow) -> dict[str, Any]:
 def with_workers(
     tenant: str, run: str, waits: list[dict[str, Any]]
 ) -> Generator[Effect, Any, list[dict[str, Any]]]:
-    """Return the waits, each task that a worker has with the worker's name, its start and its last
-    heartbeat. Costs two reads for each of them.
+    """Return the waits, each task that a worker has with the worker's name, its start, its last
+    heartbeat and its progress. Costs two reads for each of them, and one for each other task with
+    heartbeats.
     """
     found = list[dict[str, Any]]()
     for wait in waits:
         more: dict[str, Any] = {}
         if wait["kind"] == "pool" and wait.pop("begun"):
             more = yield from _worker_of(tenant, run, wait)
-        elif wait["kind"] == "container":
-            beat = yield Get(tables.MAIL, keys.inbox(tenant, run), keys.heartbeat(wait["entry"]))
+        elif wait["kind"] == "container" or (wait["kind"] == "task" and "entry" in wait):
+            beat = yield from heartbeats.load(heartbeats.Step(tenant, run, wait["entry"]))
             more = {} if beat is None else {"heartbeat": iso_time(int(beat["at"]))}
+            more |= _progress(beat)
         found.append({**wait, **more})
     return found
 
@@ -228,11 +231,17 @@ def _worker_of(
 ) -> Generator[Effect, Any, dict[str, Any]]:
     inbox = keys.inbox(tenant, run)
     taken = yield Get(tables.MAIL, inbox, keys.taken(wait["entry"], wait["attempt"]))
-    beat = yield Get(tables.MAIL, inbox, keys.heartbeat(wait["entry"]))
+    beat = yield from heartbeats.load(heartbeats.Step(tenant, run, wait["entry"]))
     if taken is None:
         return {}
     begun_ms = int(taken["at"])
     # The item may be that of an earlier attempt. Then its time is before the begin of this attempt.
     beat_ms = begun_ms if beat is None else max(begun_ms, int(beat["at"]))
     worker = str(taken.get("worker", ""))
-    return {"worker": worker, "begun": iso_time(begun_ms), "heartbeat": iso_time(beat_ms)}
+    times = {"begun": iso_time(begun_ms), "heartbeat": iso_time(beat_ms)}
+    return {"worker": worker, **times, **_progress(beat)}
+
+
+def _progress(beat: Item | None) -> dict[str, Any]:
+    progress = heartbeats.progress_in(beat)
+    return {} if progress is None else {"progress": progress}

@@ -156,7 +156,9 @@ def _task(state: Execution, frame: Frame, attempt: Attempt) -> dict[str, Any]:
         return {**task, "kind": "limit", "entry": attempt.entry}
     if attempt.polls:
         return {**task, "kind": "condition", **_polled(attempt)}
-    return {**task, **_retry(attempt)}
+    # `pools.with_workers` needs `entry` to find the heartbeat.
+    beats = {"entry": attempt.entry} if attempt.heartbeat_seconds is not None else {}
+    return {**task, **_retry(attempt), **beats}
 
 
 def _polled(attempt: Attempt) -> dict[str, Any]:
