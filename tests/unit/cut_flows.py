@@ -72,6 +72,7 @@ def works(name: str) -> str:
             return done
     except BlockTimeout:
         return "late"
+    return "rejected"
 
 
 @workflow(key="name")
@@ -85,6 +86,7 @@ def shielded_work(name: str) -> str:
                 return done
     except BlockTimeout:
         return "late"
+    return "rejected"
 
 
 @workflow
@@ -237,6 +239,7 @@ def renewed(name: str, left: int = 2) -> str:
         with shielded():
             request.reply(work(request.data))
         return again(name, left - 1)
+    return "rejected"
 
 
 @workflow(key="name")
