@@ -89,7 +89,7 @@ from holdfast.compiler.statements.functions import function_body
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.statements.ownership import captured_by
 from holdfast.compiler.statements.statements import Statements
-from holdfast.compiler.steps.helpers import is_step
+from holdfast.compiler.steps.helpers import calls_changing, is_step, pasted_functions
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.failures import ErrorClasses
 from holdfast.compiler.types.types import Type
@@ -440,8 +440,9 @@ def as_plain(node: ast.AsyncFunctionDef) -> ast.FunctionDef:
 def _lower(unit: Unit, node: ast.FunctionDef, workflow: Workflow[..., Any]) -> StatementBlock:
     names = local_names(node)
     scope = unit.scope(None, node, names)
-    if changes_in_place(node):
-        unit.captured = captured_by(node, lambda part: is_step(unit, scope, part))
+    if changes_in_place(node) or calls_changing(unit, scope, node):
+        pasted = pasted_functions(unit, scope, node)
+        unit.captured = captured_by(node, lambda part: is_step(unit, scope, part), pasted)
     statements = Statements(unit, scope, Flow(Environment({})))
     for name in names:
         scope.name(name)

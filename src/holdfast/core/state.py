@@ -26,6 +26,7 @@ from typing import (
 
 from holdfast.asl.program import AttributeKind, Json, TaskKind
 from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.core.results import Results
 from holdfast.lazy_dataclass import dataclass
 
 ROOT: Final = ""
@@ -348,7 +349,7 @@ class Lanes(NamedTuple):
     concurrency: int
     items: Json
     branch_input: Json
-    results: Mapping[int, Json]
+    results: Results[Json]
     needed: int | None
     tolerated: int
     failed: int = 0
@@ -380,7 +381,7 @@ class ChildExecutions:
     concurrency: int
     failures_max: int
     started: int
-    results: Mapping[int, ChildResult]
+    results: Results[ChildResult]
     count: int | None = None
     percentage: float | None = None
     redrives: int = 0
