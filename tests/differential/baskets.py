@@ -13,7 +13,17 @@ from pydantic import BaseModel
 from holdfast import TaskError, task
 from tests.differential.shop import Line
 
-__all__ = ["Basket", "Rejected", "Tally", "asdict", "basket_of", "copy", "look", "replace"]
+__all__ = [
+    "Basket",
+    "Rejected",
+    "Tally",
+    "asdict",
+    "basket_of",
+    "copy",
+    "keep_in",
+    "look",
+    "replace",
+]
 
 
 @dataclass
@@ -51,8 +61,22 @@ class Basket(BaseModel):
     def first_line(self) -> Line | None:
         return self.lines[0] if self.lines else None
 
+    def skus(self) -> list[str]:
+        return [line.sku for line in self.lines]
+
+    def tags(self) -> list[str]:
+        return self.lines[0].tags if self.lines else []
+
     def itself(self) -> Basket:
         return self
+
+    def put(self, line: Line, scale: int = 1) -> int:
+        """Changes its object, and reads it after."""
+        self.lines.append(line)
+        for name in sorted(self.notes):
+            self.notes[name] *= scale
+        self.status += line.sku
+        return self.size
 
     @staticmethod
     def label(number: int) -> str:
@@ -73,6 +97,25 @@ class Rejected(TaskError):  # noqa: N818
 @task
 def basket_of(number: int) -> Basket:
     raise NotImplementedError
+
+
+STEP = 3
+
+
+def keep_in(items: list[int], one: int) -> int:
+    """Changes its argument, by a helper, too."""
+    number = len(items) - STEP
+    if one == 1:
+        return number
+    push(items, one * STEP)
+    for item in [item for item in items if item > one]:
+        push(items, item)
+    return number
+
+
+def push(found: list[int], number: int) -> None:
+    found.append(number)
+    found.sort()
 
 
 @task

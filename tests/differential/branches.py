@@ -64,11 +64,13 @@ class BranchStatements(Drawing):
         made = [self._branch_text(depth) for _ in range(2 + self.choices.below(2))]
         rows = [row for _, body in made for row in body]
         texts = ", ".join(text for text, _ in made)
+        if self.choices.chance(25):
+            self.counts["parallel concurrency"] += 1
+            texts += f", concurrency={1 + self.choices.below(2)}"
         if self.choices.chance(35):
-            self.counts["at_least"] += 1
+            limits = self._limits(len(made))
             name = self.expressions.new_name()
-            needed = 1 + self.choices.below(len(made))
-            rows += [f"{name} = parallel({texts}, at_least={needed})"]
+            rows += [f"{name} = parallel({texts}, {limits})"]
             total = self._declare("int")
             return [*rows, f"{total} = len([one for one in {name} if one is not None])"], True
         if self.choices.chance(25):
@@ -78,6 +80,19 @@ class BranchStatements(Drawing):
             return self._outcomes(name, rows), True
         names = ", ".join(self._declare("int") for _ in made)
         return [*rows, f"{names} = parallel({texts})"], True
+
+    def _limits(self, count: int) -> str:
+        limits = self.choices.pick([("at_least",), ("tolerate",), ("at_least", "tolerate")])
+        self.counts[" and ".join(limits)] += 1
+        numbers = {"at_least": 1 + self.choices.below(count), "tolerate": self.choices.below(count)}
+        if self.choices.chance(30):
+            self.counts["computed limit"] += 1
+            computed = self.choices.pick(list(limits))
+            return ", ".join(
+                f"{name}={self.name('int') if name == computed else numbers[name]}"
+                for name in limits
+            )
+        return ", ".join(f"{name}={numbers[name]}" for name in limits)
 
     def _outcomes(self, name: str, rows: Rows) -> Rows:
         """Read a list of results and errors."""
@@ -110,17 +125,15 @@ class BranchStatements(Drawing):
             self.counts["batch"] += 1
         name, rows = self._branch(depth, self.expressions.new_name(), type_)
         concurrency = self.choices.pick(["", ", concurrency=1", ", concurrency=2"])
-        limit = self.choices.pick(["", "", "tolerate", "at_least", "return_exceptions"])
+        limit = self.choices.pick(["", "", "some", "some", "return_exceptions"])
         if limit == "return_exceptions":
             self.counts["each return_exceptions"] += 1
             found = self.expressions.new_name()
             call = f"each({items}, {name}{batch}{concurrency}, return_exceptions=True)"
             return self._outcomes(found, [*rows, f"{found} = {call}"]), True
         if limit:
-            self.counts[f"each {limit}"] += 1
             found = self.expressions.new_name()
-            number = self.choices.below(3) + (limit == "at_least")
-            call = f"each({items}, {name}{batch}{concurrency}, {limit}={number})"
+            call = f"each({items}, {name}{batch}{concurrency}, {self._limits(3)})"
             total = self._declare("list[int]")
             return [
                 *rows,

@@ -78,6 +78,8 @@ _SHARED: Final = (
     "{w} = Basket(lines={x}.lines)",
     "{w} = Tally(best={x}.best)",
     "{w} = copy.deepcopy({x})",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0; {w}.status = <str>; look([{w}, {w}_0])",
+    "{w} = {x}.tags(); {x}.lines[0].tags.append(<str>); look([{w}, {x}])",
 )
 #: Steps in comprehensions, assignments in expressions, the rest of a list, mixed dicts.
 _HABITS: Final = (
@@ -103,8 +105,27 @@ _HABITS: Final = (
     "{w} = [1, 2]; {w}[0] += echo(<int>); {v} = {w}[0]",
     "{w} = set(<list[int]>) ^ {{<int>, 1}}; {w} ^= {{2}}; {v} = sum({w})",
     "{w} = lambda one: one + <int>; {v} = {w}(<int>)",
+    "{w} = list(<list[int]>)\nkeep_in({w}, <int>)\n{v} = keep_in({w}, echo(<int.>))\nlook({w})",
+    (
+        "{w} = [<int>]\ndef {w}add(one: int) -> int:\n    nonlocal {v}\n    {v} += one\n"
+        "    {w}.append(one)\n    return echo({v})\n{w}add(<int>)\n{w}add(len({w}))\nlook({w})"
+    ),
+    (
+        "{w} = Basket(notes={{'a': <int>}})\n{w}.put(Line(sku=<str>), <int>)\n"
+        "{v} = {w}.put(Line(sku='z'), echo(<int.>))\nlook({w})"
+    ),
+    (
+        "{w} = list(<list[int]>)\ntry:\n    {v} = keep_in({w}, 10 // <int.>)\n"
+        "    keep_in({w}, flaky(1))\nexcept Exception:\n    {w}.append(7)\nlook({w})"
+    ),
     "try:\n    while True:\n        {v} += echo([1, 2, 3][{v}])\nexcept Exception:\n    {v} += 10",
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0; {w}.lines.append(Line(sku=<str>)); look({w})",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0.lines; {w}.append(Line(sku=<str>)); look({w})",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0.model_copy(); {w}.lines.clear(); look({w})",
+    "for _ in '12':\n    {w}_0 = basket_of(<int>); {w} = {w}_0 or Basket(); {w}.notes['a'] = 1",
+    "{w}_0 = basket_of(<int>); {w} = {w}_0.skus(); {w}_0.lines.clear(); {w} += ['']; look({w})",
+    "{w}_0 = basket_of(<int>)\nmatch {w}_0:\n    case Basket() as {w}: {w}.lines = []; look({w})",
     "for {w} in {{'a': <bool>, 'b': <int>, 'c': <str>}}.values():\n    {v} += 1 if {w} else 2",
 )
 

@@ -18,7 +18,6 @@ def flow(order: Order, n: int, share: float, most: int | None) -> list[Payment]:
     each(order.lines, lambda line: line.sku, size=2)
     each(order.lines, lambda line: line.sku, at_least=0)
     each(order.lines, lambda line: line.sku, at_least=share)
-    each(order.lines, lambda line: line.sku, at_least=1, tolerate=1)
     each(order.lines, lambda line: line.sku, return_exceptions=n > 1)
     each(order.lines, lambda line: line.sku, return_exceptions=True, tolerate=1)
     each(order.lines)

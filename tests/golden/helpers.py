@@ -33,11 +33,6 @@ def depth(n: int) -> int:
     return depth(n - 1) + 1 if n > 0 else 0
 
 
-def grown(names: list[str], name: str) -> list[str]:
-    names.append(name)
-    return names
-
-
 def counted(n: int) -> int:
     if n > 3:
         return "many"
@@ -66,7 +61,6 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
     lines = lines_of(order.id)
     totals = sorted(orders, key=lambda one: total_of(one))
     k = depth(n)
-    names = grown([order.id], "x")
     counted(n, 3)
     total = with_rate(n) + small(n) + looped(n)
     return total + rate(n) + counted(n)

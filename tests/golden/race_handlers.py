@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast import (WaitTimeout, days, each, first, parallel, sleep, sleep_until, workflow)
+from holdfast import (WaitTimeout, days, each, first, sleep, sleep_until, workflow)
 from tests.golden.shop import CardDeclined, Order, notify
 
 
@@ -18,14 +18,6 @@ def flow(order: Order, n: int, at: datetime) -> None:
         each(order.lines, lambda line: line.sku, tolerate=2)
     except CardDeclined:
         notify("a", "declined")
-    try:
-        parallel(lambda: 1, lambda: 2, at_least=n)
-    except ValueError:
-        notify("a", "too few")
-    try:
-        each(order.lines, lambda some: len(some), batch=n)
-    except ValueError:
-        notify("a", "no batch")
     try:
         sleep_until(at)
     except ValueError:

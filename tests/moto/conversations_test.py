@@ -12,6 +12,7 @@ from holdfast.local.cloud import LocalCloud
 from holdfast.local.stack import LocalStack, deployment_of, local_stack
 from holdfast.remote.connecting import Api
 from tests.moto.schedules_test import START_MS
+from tests.thorough import some
 from tests.unit import conversation_flows as flows
 from tests.unit import request_flows
 from tests.unit.conversations_test import TALKS, Ask, Talk, first_parameter
@@ -43,7 +44,7 @@ _LONG = [talk for talk in TALKS if talk.lasts > 3_600]  # each minute costs a sw
 
 @pytest.mark.parametrize(
     "talk",
-    [pytest.param(talk, marks=pytest.mark.slow) if talk in _LONG else talk for talk in TALKS],
+    [pytest.param(talk, marks=pytest.mark.slow) if talk in _LONG else talk for talk in some(TALKS)],
     ids=str,
 )
 def test_a_conversation_through_a_local_stack(stack: LocalStack[LocalCloud], talk: Talk) -> None:

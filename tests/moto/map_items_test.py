@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from moto.s3.models import s3_backends
 
 from holdfast.integrations import Integrations, ServiceClients
 from holdfast.local import corrections, intercept, wall
@@ -48,8 +49,10 @@ def test_an_object_is_read(clients: ServiceClients, perform: Any) -> None:
 
 
 def test_every_page_of_a_listing_is_read(clients: ServiceClients, perform: Any) -> None:
+    # In moto itself: 1,003 requests would take six seconds.
+    backend = s3_backends["123456789012"]["aws"]
     for number in range(1_003):
-        clients.get("s3").put_object(Bucket="items", Key=f"many/{number:04d}", Body=b"x")
+        backend.put_object("items", f"many/{number:04d}", b"x")
     where = {"Bucket": "items", "Prefix": "many/"}
     found = perform("read", "s3:listObjectsV2", {"parameters": where, "config": {}})
     assert isinstance(found, TaskSucceeded)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("retry")
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:contract_payment"
 EXECUTION = MACHINE.replace("stateMachine", "execution")
 #: How many executions fail. The slow run has more than a page of a listing.
-FAILED = (30, pytest.param(130, marks=pytest.mark.slow))
+FAILED = (10, pytest.param(130, marks=pytest.mark.slow))
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from tests.security.access import (
 )
 from tests.security.cases import Case, each, run_generated
 from tests.security.doors import IAM, Authorizer, Doors, opened, tenant
+from tests.thorough import examples
 
 #: The answers about another tenant's execution, token or machine; the rest are the caller's own.
 REFUSED = {
@@ -254,10 +255,10 @@ def test_every_operation_is_asked_for() -> None:
 
 
 def test_generated_requests_reach_nothing_of_another_tenant() -> None:
-    tally = run_generated("api", 1_000, seed=1)
+    tally = run_generated("api", examples(1_000), seed=1)
 
-    assert tally.refused > 300
-    assert tally.accepted > 100
+    assert tally.refused > examples(300)
+    assert tally.accepted > examples(100)
 
 
 def test_a_door_that_forgot_the_tenant_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from holdfast.runtime.storage import json_values
 from tests.security.bodies import AROUND, BAD_VALUES, ENCODINGS, GOOD_VALUES, around
 from tests.security.cases import Case, each, run_generated, time_limit
 from tests.security.doors import Doors, opened
+from tests.thorough import examples
 from tests.unit.states_kit import PASS, ROLE
 
 
@@ -246,7 +247,7 @@ def test_the_words_of_a_failure_are_bounded_as_by_aws(case: Case) -> None:
 
 
 def test_generated_payloads_are_refused_or_kept() -> None:
-    tally = run_generated("payloads", 500, seed=1)
+    tally = run_generated("payloads", examples(500), seed=1)
 
-    assert tally.refused > 100
-    assert tally.accepted > 60
+    assert tally.refused > examples(100)
+    assert tally.accepted > examples(60)

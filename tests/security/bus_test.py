@@ -10,6 +10,7 @@ from holdfast.limits import EVENT_BYTES_MAX
 from tests.security.bus import an_event, arrive
 from tests.security.cases import Case, each, run_generated, time_limit
 from tests.security.doors import Doors, opened
+from tests.thorough import examples
 
 PAID = {"name": "paid", "key": "k1", "data": {"pence": 5}}
 
@@ -113,7 +114,7 @@ def test_an_event_with_the_id_of_another_is_parked() -> None:
 
 
 def test_generated_events_are_stored_or_parked() -> None:
-    tally = run_generated("events", 800, seed=1)
+    tally = run_generated("events", examples(800), seed=1)
 
-    assert tally.refused > 200
-    assert tally.accepted > 40
+    assert tally.refused > examples(200)
+    assert tally.accepted > examples(40)

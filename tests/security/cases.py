@@ -108,14 +108,16 @@ def run_generated(name: str, cases: int, seed: int, *, first: int = 0) -> Tally:
 def time_limit() -> Iterator[None]:
     """Raise TooSlow in the block. Only for the main thread, the only one with signals.
 
-    The garbage of earlier tests is frozen: a single collection of it may take half of the limit.
-    The garbage of the case itself is collected, and counts.
+    What earlier tests left is frozen: a single collection of it may take half of the limit. It
+    stays frozen, because all tests and modules are in it, and each later collection would look
+    through them. The garbage of the case itself is collected, and counts.
     """
 
     def ring(_number: int, _frame: Any) -> None:
         raise TooSlow(f"over {CASE_SECONDS_MAX} s of work, or {WAIT_SECONDS_MAX} s of waiting")
 
     handlers = {name: signal.signal(name, ring) for name in (signal.SIGPROF, signal.SIGALRM)}
+    gc.collect()
     gc.freeze()
     signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS_MAX)
     signal.setitimer(signal.ITIMER_REAL, WAIT_SECONDS_MAX)
@@ -124,6 +126,5 @@ def time_limit() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        gc.unfreeze()
         for name, handler in handlers.items():
             signal.signal(name, handler)

@@ -13,6 +13,7 @@ from holdfast.asl.parsing.parse import DefinitionError, parse_definition
 from holdfast.asl.validation.validate import DefinitionProblem, diagnose
 from tests.security import definitions_generated, definitions_machines, definitions_states
 from tests.security.cases import Case, each, run_generated, time_limit
+from tests.thorough import examples
 
 assert definitions_generated  # registers the generators
 
@@ -77,4 +78,4 @@ def test_changed_definitions_are_refused_or_run() -> None:
 
 
 def test_random_programs_are_refused_or_compiled() -> None:
-    assert run_generated("python", 60, seed=1).refused > 10
+    assert run_generated("python", examples(60), seed=1).refused > examples(10)

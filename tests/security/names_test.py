@@ -10,6 +10,7 @@ import pytest
 from tests.security.cases import Case, each, run_generated
 from tests.security.doors import Doors, opened
 from tests.security.names import claimed, is_states_name
+from tests.thorough import examples
 from tests.unit.states_kit import PASS, PLACE, ROLE
 
 RUN = "01mcc5rm00c11m9b84x6hyyrwt"
@@ -214,7 +215,7 @@ def test_an_arn_of_something_else_finds_nothing(arn: str) -> None:
 
 
 def test_generated_names_are_refused_or_kept() -> None:
-    tally = run_generated("ids", 1_500, seed=1)
+    tally = run_generated("ids", examples(1_500), seed=1)
 
-    assert tally.refused > 500
-    assert tally.accepted > 200
+    assert tally.refused > examples(500)
+    assert tally.accepted > examples(200)

@@ -37,6 +37,7 @@ from tests.security.tokens import (
     refused_by_states,
     signed,
 )
+from tests.thorough import examples
 
 # -- forged ----------------------------------------------------------------------------------------
 
@@ -149,13 +150,13 @@ def test_a_mistake_in_the_check_would_be_seen(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_generated_forgeries_are_refused() -> None:
-    tally = run_generated("tokens", 2_000, seed=1)
+    tally = run_generated("tokens", examples(2_000), seed=1)
 
-    assert (tally.refused, tally.accepted) == (2_000, 0)
+    assert (tally.refused, tally.accepted) == (examples(2_000), 0)
 
 
 def test_guesses_are_refused() -> None:
-    assert run_generated("guesses", 5_000, seed=1).refused == 5_000
+    assert run_generated("guesses", examples(5_000), seed=1).refused == examples(5_000)
 
 
 @pytest.mark.parametrize("name", ["tokens", "guesses"])

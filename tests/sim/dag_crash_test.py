@@ -23,7 +23,7 @@ from holdfast_simulator.world import (
     no_faults,
 )
 from tests.builders import CHANCE, KEYS
-from tests.thorough import some
+from tests.thorough import IS_THOROUGH, some
 
 TENANT = "default"
 
@@ -125,9 +125,9 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
 def test_crashes_at_random_change_nothing() -> None:
     """Few enough of them: an execution that loses one more worker in a row fails rightly."""
     kills = 0
-    for seed in range(40):
+    for seed in some(range(40)):
         print(f"seed {seed}")
         world, history = released(RandomCrashes(seed, chance=0.05, crashes_max=TAKEOVERS_MAX))
         assert_whole(world, history, seed)
         kills += world.kills
-    assert kills > 40
+    assert kills > (40 if IS_THOROUGH else 4)

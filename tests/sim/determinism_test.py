@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -14,14 +15,20 @@ import pytest
 from holdfast_simulator import levels, runner
 from holdfast_simulator.runner import play
 from holdfast_simulator.schedule import WrittenTape
+from tests.thorough import IS_THOROUGH
 
 ROOT: Final = Path(__file__).parents[2]
 STATEMACHINES: Final = ROOT / "statemachines"
-FAST, SLOW = 30, 1_000
+FAST, SLOW = 30 if IS_THOROUGH else 8, 1_000
 
 
 def _traces(count: int) -> list[str]:
     return [levels.scheduled(seed, STATEMACHINES).trace for seed in range(count)]
+
+
+@cache
+def _remembered() -> list[str]:
+    return _traces(FAST)
 
 
 def _hash_of_all(count: int, hash_seed: str) -> str:
@@ -38,7 +45,7 @@ def _hash_of_all(count: int, hash_seed: str) -> str:
 
 
 def test_a_seed_gives_the_same_trace_twice() -> None:
-    first = _traces(FAST)
+    first = _remembered()
     assert first == _traces(FAST)
     assert len(set(first)) == FAST
 
@@ -59,7 +66,7 @@ def test_the_choices_of_a_seed_give_its_trace_without_the_seed() -> None:
 def test_a_trace_is_the_same_where_every_host_reads_the_log_for_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    remembering = _traces(FAST)
+    remembering = _remembered()
     monkeypatch.setattr(runner, "remembered", nullcontext)
     assert _traces(FAST) == remembering
 

@@ -28,6 +28,7 @@ from holdfast.runtime.gates.rules import Breaker, LimitRule, LimitUse
 from holdfast.runtime.storage import tables
 from holdfast_simulator import flow_worlds
 from holdfast_simulator.flow import START_MS, Faults, FlowWorld, Work, machine
+from tests.thorough import IS_THOROUGH, some
 
 BANK = LimitRule("bank", interval_us=50_000, burst=2)
 LEDGER = LimitRule("ledger", concurrency=5)
@@ -147,8 +148,9 @@ def test_a_waiting_execution_gets_another_priority_and_changes_its_place() -> No
 
 def test_two_tenants_share_by_weight_however_long_their_queues_are() -> None:
     fair = LimitUse(replace(BANK, weights={"small": 1, "large": 1}), fair="tenant")
-    works = [Work(number, tenant="large") for number in range(1_000)]
-    works += [Work(1_000 + number, tenant="small") for number in range(100)]
+    large, small_ones = (1_000, 100) if IS_THOROUGH else (300, 50)
+    works = [Work(number, tenant="large") for number in range(large)]
+    works += [Work(large + number, tenant="small") for number in range(small_ones)]
     world = ran(world_of(fair), works, minutes=10)
     small = sorted(one.began.at_ms for one in world.task_runs if one.began.tenant == "small")
     before = [one for one in world.task_runs if small[0] <= one.began.at_ms <= small[-1]]
@@ -268,7 +270,7 @@ def test_the_place_of_an_execution_whose_worker_died_at_its_end_is_found() -> No
     assert world.open_runs() == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some(range(6)))
 def test_with_faults_a_workflows_places_are_neither_lost_nor_given_twice(seed: int) -> None:
     faults = Faults(chance=0.02, end_ms=60_000, skew_ms=200, duplicates=0.02)
     world = world_of(tasks=2, running=(ONBOARDING,), seed=seed, faults=faults)
@@ -319,7 +321,8 @@ def test_with_an_exact_limit_a_bank_never_refuses_a_call() -> None:
     world = world_of(LimitUse(BANK))
     bank = Bank(world, lambda _: 20, burst=8)
     world.act = bank.call
-    ran(world, [Work(number, seconds=0.1) for number in range(1_000)])
+    executions = 1_000 if IS_THOROUGH else 200
+    ran(world, [Work(number, seconds=0.1) for number in range(executions)])
     assert world.open_runs() == []
     assert sum(not is_taken for _, is_taken in bank.calls) == 0
 
@@ -456,7 +459,7 @@ def test_a_hundred_thousand_keys_keep_every_partition_cool() -> None:
     "first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(10, 200, 10))]
 )
 def test_in_random_worlds_with_faults_every_promise_holds(first: int) -> None:
-    for seed in range(first, first + 10):
+    for seed in some(range(first, first + 10)):
         assert flow_worlds.play(seed).violations == (), f"seed {seed}"
 
 
@@ -540,7 +543,7 @@ BUGS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 SHOWN_BY: Final = (0, 2, 28, 34)
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", some(list(BUGS)))
 def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BUGS[bug](monkeypatch)
     assert any(flow_worlds.play(seed).violations for seed in (*SHOWN_BY, *range(40))), bug
@@ -579,7 +582,7 @@ def _inversions() -> int:
     passed.
     """
     world = world_of(LimitUse(replace(LEDGER, concurrency=1)))
-    ran(world, [Work(number * 50, seconds=0.05) for number in range(300)])
+    ran(world, [Work(number * 50, seconds=0.05) for number in range(300 if IS_THOROUGH else 100)])
     began = {one.began.run: one.began.at_ms for one in world.task_runs}
     order = [began[run] for run in world.works]
     return sum(b < a for a, b in pairwise(order))

@@ -123,7 +123,7 @@ def test_one_crash_at_any_effect_changes_nothing(
 
 
 def test_crashes_at_random_lose_no_child() -> None:
-    for seed in range(10):
+    for seed in some(range(10)):
         print(f"seed {seed}")
         stack = stack_of(NESTED, RandomCrashes(seed, chance=0.02, crashes_max=200))
         assert stack.run(ITEMS) == [[2 * n, 2 * n] for n in range(7)]
@@ -275,7 +275,7 @@ def test_one_crash_at_any_effect_of_a_redrive_changes_nothing(
 
 
 def test_crashes_at_random_lose_no_child_of_a_redrive() -> None:
-    for seed in range(6):
+    for seed in some(range(6)):
         print(f"seed {seed}")
         stack, _ = redriven(SOME_AT_ONCE, RandomCrashes(seed, chance=0.02, crashes_max=200))
         assert stack.children == {"SUCCEEDED": len(FAILING)}

@@ -10,6 +10,7 @@ from holdfast.runtime.effects import RunTask, TaskFailed, TaskResult, TaskSuccee
 from holdfast_simulator.generator import SECONDS_MAX, Generator
 from holdfast_simulator.world import Hook, RandomCrashes, no_faults
 from tests.builders import machine, wait_for
+from tests.thorough import some
 from tests.unit.child_kit import Family
 
 #: Ends only by a stop: its caller has to stop it when it continues without it.
@@ -40,13 +41,13 @@ def play(seed: int, hook: Hook = no_faults) -> Family:
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_a_child_that_its_parent_goes_on_without_is_stopped(first: int) -> None:
-    for seed in range(first, first + 20):
+    for seed in some(range(first, first + 20)):
         print(f"seed {seed}")
         assert play(seed).is_sound()
 
 
 def test_crashes_lose_nothing() -> None:
-    for seed in range(40):
+    for seed in some(range(40)):
         print(f"seed {seed}")
         family = play(seed, RandomCrashes(seed, chance=0.03, crashes_max=3))
         assert family.outer.state.is_ended

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import Client, RequestRejected
 from tests.sim.talk_faults import Faults, faulty_stack, insist
+from tests.thorough import some
 from tests.unit import keyed_flows, request_flows
 
 KEYS = ("a", "b")
@@ -140,9 +141,11 @@ class Asks(RandomTalk):
 
 @pytest.mark.parametrize("kind", [Events, Requests, Asks])
 @pytest.mark.parametrize(
-    "seeds", [range(3), pytest.param(range(3, 300), marks=pytest.mark.slow)], ids=["some", "many"]
+    "seeds",
+    [some(range(3)), pytest.param(range(3, 300), marks=pytest.mark.slow)],
+    ids=["some", "many"],
 )
-def test_each_message_is_used_once_and_in_its_order(kind: type[Any], seeds: range) -> None:
+def test_each_message_is_used_once_and_in_its_order(kind: type[Any], seeds: Sequence[int]) -> None:
     flows = keyed_flows if kind is Events else request_flows
     for seed in seeds:
         talk = kind(seed, flows.__name__)

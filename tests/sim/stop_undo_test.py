@@ -88,7 +88,7 @@ def test_one_crash_at_any_effect_changes_nothing(when: When) -> None:
 
 def test_crashes_at_random_undo_it_all_the_same() -> None:
     """Up to three: a task that takes four workers with it fails, and is not asked for again."""
-    for seed in range(20):
+    for seed in some(range(20)):
         print(f"seed {seed}")
         shop = ClosingShop(RandomCrashes(seed, chance=0.03, crashes_max=3))
         assert shop.run() == EXPECTED
@@ -100,7 +100,6 @@ def test_crashes_at_random_undo_it_all_the_same() -> None:
 RENTED = """
 from __future__ import annotations
 from holdfast import TaskError, compensating, seconds, sleep, task, workflow
-from tests.thorough import some
 
 class NoFuel(TaskError): ...
 

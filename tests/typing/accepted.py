@@ -171,6 +171,11 @@ def branches(o: str) -> None:
 def quorums(o: str) -> None:
     both = parallel(lambda: charge(o), lambda: o, return_exceptions=True)
     reveal_type(both)  # -> tuple[Payment | Exception, str | Exception]
+    most = parallel(lambda: charge(o), lambda: o, tolerate=1, concurrency=1)
+    reveal_type(most)  # -> tuple[Payment | None, str | None]
+    both_limits = parallel(lambda: charge(o), lambda: o, at_least=1, tolerate=0)
+    reveal_type(both_limits)  # -> tuple[Payment | None, str | None]
+    reveal_type(parallel(lambda: charge(o), lambda: o, concurrency=1))  # -> tuple[Payment, str]
     two = parallel(lambda: charge(o), lambda: o, at_least=1)
     reveal_type(two)  # -> tuple[Payment | None, str | None]
     three = parallel(lambda: charge(o), lambda: o, lambda: 1, at_least=2)
@@ -246,6 +251,7 @@ def maps(lines: list[Line], names: dict[str, int], n: int) -> None:
     reveal_type(each(lines, lambda some: some[0].sku, batch=10))  # -> list[str]
     reveal_type(each(lines, lambda some: len(some), batch=n, tolerate=2))  # -> list[int | None]
     reveal_type(each(lines, pack, at_least=2, concurrency=n))  # -> list[str | None]
+    reveal_type(each(lines, pack, at_least=2, tolerate=n))  # -> list[str | None]
     reveal_type(each(lines, lambda some: len(some), batch=n, at_least=2))  # -> list[int | None]
 
     outcomes = each(lines, pack, concurrency=n, return_exceptions=True)

@@ -77,7 +77,6 @@ def maps(lines: list[Line], o: str) -> None:
     each(lines, lambda: o)  # refused
     each(lines, pack, batch=5)  # refused
     each(lines, pack, concurrency="5")  # refused
-    each(lines, pack, tolerate=1, at_least=1)  # refused
     each(lines, pack, tolerate=1, return_exceptions=True)  # refused
     for sku in each(lines, pack, tolerate=1):
         sku.upper()  # refused

@@ -8,11 +8,13 @@ import random
 import string
 from collections.abc import Mapping
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.core.results import Results
 from holdfast.core.state import Execution
 from holdfast.cost import item_bytes
 from holdfast.errors import HoldfastBug, HoldfastError, NewerFormatError
@@ -21,6 +23,7 @@ from holdfast.runtime.effects import Item, RunTask, TaskSucceeded
 from holdfast.runtime.storage.codec import (
     Encoded,
     Header,
+    Packer,
     Reader,
     blobs_named_by,
     encode_record,
@@ -524,3 +527,28 @@ def test_a_damaged_snapshot_is_refused_by_a_code_of_ours(attribute: str, value: 
         Reader({}).from_snapshot(damaged(SNAPSHOT.item, attribute, value))
     except HoldfastError:
         return
+
+
+def test_a_snapshot_of_a_map_packs_the_new_results_only() -> None:
+    items = list(range(1_000))
+    results: Results[dict[str, int]] = Results([lane, {"n": lane}] for lane in range(999))
+    # Each of these is longer than what a reference replaces.
+    long: Results[dict[str, int]] = Results(
+        [lane, {f"field {part}": lane for part in range(8)}] for lane in range(999)
+    )
+    packed: list[int] = []
+    book: ValueBook | None = ValueBook()
+    texts = []
+    for sequence in (0, 1):
+        newer = ValueBook()
+        packer = Packer(newer, header(sequence), 0, book)
+        with mock.patch.object(Packer, "pack", autospec=True, side_effect=Packer.pack) as pack:
+            document = {"items": items, "results": results.pairs, "long": long.pairs}
+            texts.append((pack(packer, document), packer.lines))
+        packed.append(pack.call_count)
+        book, results = newer, results.with_result(999, {"n": 999})
+    assert packed[0] > 1_000
+    # The document, its three lists, and the pair of the new result.
+    assert packed[1] < 10
+    again = Packer(ValueBook(), header(1))
+    assert (again.pack(document), again.lines) == texts[1]

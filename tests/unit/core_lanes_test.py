@@ -368,4 +368,4 @@ def test_the_open_lanes_know_their_items_and_results() -> None:
     lanes = case.waiting("it")
 
     assert isinstance(lanes, Lanes)
-    assert (lanes.count, lanes.started, lanes.results) == (2, 2, {0: "done"})
+    assert (lanes.count, lanes.started, dict(lanes.results)) == (2, 2, {0: "done"})

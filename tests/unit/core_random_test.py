@@ -10,7 +10,7 @@ from holdfast.core.events import TERMINAL_EVENTS, Event
 from holdfast.core.facts import Fact, FailedWith, RedriveRequested, StopRequested, Succeeded
 from holdfast.core.state import Attempt, Awaiting, Delay, Frame, Lanes, Timer
 from holdfast_simulator.generator import SECONDS_MAX, Generator
-from tests.thorough import examples
+from tests.thorough import examples, some
 from tests.unit.core_kit import Case
 
 SEEDS = 300
@@ -149,7 +149,7 @@ class Play:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
 def test_random_machines_end_once_and_undo_their_steps(first: int) -> None:
-    for seed in range(first, first + 50):
+    for seed in some(range(first, first + 50)):
         print(f"seed {seed}")
         case = Play(seed).run()
         assert sum(event.type in TERMINAL_EVENTS for event in case.events) == 1

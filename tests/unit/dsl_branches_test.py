@@ -94,8 +94,8 @@ def test_batches_are_slices_of_the_items() -> None:
         (lambda: each([1], str, concurrency=-1), "concurrency is not 0 or more"),
         (lambda: each([1], str, tolerate=-1), "tolerate is not 0 or more"),
         (lambda: each([1], str, batch=0), "batch is not 1 or more"),
-        (lambda: each([1], str, at_least=2), "at_least is not 1 to 1"),
-        (lambda: each([], str, at_least=1), "at_least is not 1 to 0"),
+        (lambda: each([1], str, at_least=2), "at_least is not 1 to the number of calls"),
+        (lambda: each([], str, at_least=1), "at_least is not 1 to the number of calls"),
         (lambda: sleep_until(datetime(2026, 1, 1)), "takes a datetime with a time zone"),  # noqa: DTZ001
     ],
 )

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from holdfast import days
 from holdfast.api.surface import Workflow
 from holdfast.compiler.compile import compile_workflow
+from holdfast.testing import World, real
 from tests.unit.dsl_kit import assert_same, loaded
 
 HEADER = """
@@ -102,9 +104,11 @@ def test_a_quorum_says_how_many_are_needed_and_may_fail(
 def test_a_quorum_that_the_input_gives_is_checked_in_the_run(tmp_path: Path) -> None:
     body = "def flow(n: int) -> None:\n    parallel(lambda: 1, lambda: 2, at_least=n)\n"
     extension = state_of(tmp_path, body, "Parallel")["Holdfast"]
-    error = 'error("ValueError: at_least is not 1 to 2")'
-    assert extension["Needed"] == f"{{% $n >= 1 and $n <= 2 ? $n : ${error} %}}"
-    assert extension["Tolerated"] == "{% 2 - $n %}"
+    assert extension == {"Needed": "{% $n %}", "Tolerated": "{% 2 - $n %}"}
+    (rule,) = state_of(tmp_path, body, "Choice")["Choices"]
+    assert rule["Condition"] == "{% $n >= 1 and $n <= 2 %}"
+    failed = state_of(tmp_path, body, "Fail")
+    assert (failed["Error"], failed["Cause"]) == ("ValueError", "at_least is not 1 to 2")
 
 
 @pytest.mark.parametrize(
@@ -130,8 +134,9 @@ def test_tolerated_failures_and_concurrency_may_be_computed(tmp_path: Path) -> N
     )
     state = state_of(tmp_path, body, "Map")
     assert state["Holdfast"] == {"Tolerated": 3}
-    error = 'error("ValueError: concurrency is not 0 or more")'
-    assert state["MaxConcurrency"] == f"{{% $n >= 0 ? $n : ${error} %}}"
+    assert state["MaxConcurrency"] == "{% $n %}"
+    (rule,) = state_of(tmp_path, body, "Choice")["Choices"]
+    assert rule["Condition"] == "{% $n >= 0 %}"
 
 
 def test_enough_of_many_is_a_map_that_needs_so_many_and_tolerates_the_others(
@@ -139,12 +144,10 @@ def test_enough_of_many_is_a_map_that_needs_so_many_and_tolerates_the_others(
 ) -> None:
     body = "def flow(xs: list[str]) -> None:\n    each(xs, charge, at_least=2, concurrency=3)\n"
     state = state_of(tmp_path, body, "Map")
-    error = 'error("ValueError: at_least is not 1 to the number of calls")'
-    assert state["Holdfast"] == {
-        "Needed": f"{{% 2 <= $count($xs) ? 2 : ${error} %}}",
-        "Tolerated": "{% $count($xs) - 2 %}",
-    }
+    assert state["Holdfast"] == {"Needed": 2, "Tolerated": "{% $count($xs) - 2 %}"}
     assert state["MaxConcurrency"] == 3
+    (rule,) = state_of(tmp_path, body, "Choice")["Choices"]
+    assert rule["Condition"] == "{% 2 <= $count($xs) %}"
 
 
 def test_sleeping_until_a_moment_is_a_wait_with_a_timestamp(tmp_path: Path) -> None:
@@ -528,3 +531,125 @@ def flow(n: int) -> str:
     with loaded(tmp_path, HEADER + text) as module:
         assert came_to(module.flow, n=-1) == "refused"
         assert came_to(module.flow, n=1) == "done"
+
+
+@pytest.mark.parametrize("at_least", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("tolerate", [-1, 0, 1, 3])
+@pytest.mark.parametrize(
+    "orders", [["a"], ["a", "bad", "b"], ["bad", "bad2", "c"], ["a", "b", "bad"]]
+)
+def test_enough_successes_end_a_call_and_too_many_failures_fail_it(
+    tmp_path: Path, at_least: int, tolerate: int, orders: list[str]
+) -> None:
+    text = """
+@workflow
+def flow(orders: list[str], n: int, m: int, at_once: int) -> list[str | None]:
+    return each(orders, charge, at_least=n, tolerate=m, concurrency=at_once)
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        for at_once in (0, 1, 2):
+            came_to(module.flow, orders=orders, n=at_least, m=tolerate, at_once=at_once)
+
+
+@pytest.mark.parametrize("limits", ["tolerate=1", "tolerate=m", "at_least=n, tolerate=m"])
+@pytest.mark.parametrize("at_once", ["", ", concurrency=1", ", concurrency=2", ", concurrency=k"])
+def test_branches_have_the_limits_of_items(tmp_path: Path, limits: str, at_once: str) -> None:
+    text = f"""
+@workflow
+def flow(a: str, b: str, c: str, n: int, m: int, k: int) -> list[str | None]:
+    x, y, z = parallel(
+        lambda: charge(a), lambda: charge(b), lambda: charge(c), {limits}{at_once}
+    )
+    return [x, y, z]
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        for n, m, k in [
+            (1, 0, 0),
+            (2, 0, 1),
+            (2, 1, 2),
+            (3, 2, 3),
+            (4, 0, 1),
+            (1, -1, 1),
+            (1, 1, -1),
+        ]:
+            for orders in ("abc", ("bad", "b", "c"), ("a", "bad", "bad2")):
+                came_to(module.flow, **dict(zip("abc", orders, strict=True)), n=n, m=m, k=k)
+
+
+def test_no_more_branches_than_the_limit_run_at_the_same_time(tmp_path: Path) -> None:
+    text = """
+@workflow
+def flow() -> tuple[int, str, int]:
+    def slow(wait: int) -> int:
+        with compensating() as undo:
+            undo(undo_it, f"{wait}")
+            sleep(days(wait))
+        return wait
+    return parallel(lambda: slow(3), lambda: charge("a"), lambda: slow(1), concurrency=2)
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        run = World(others=real).run(module.flow)
+    assert (run.output, run.ended) == ((3, "a", 1), days(3))
+
+
+def test_a_limit_that_every_branch_keeps_is_plain_asl(tmp_path: Path) -> None:
+    for number, type_ in [(0, "Parallel"), (2, "Parallel"), (1, "Map")]:
+        text = f'parallel(lambda: charge("a"), lambda: charge("b"), concurrency={number})'
+        state = state_of(tmp_path, f"def flow() -> None:\n    {text}\n", type_)
+        assert "Holdfast" not in state
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1, 2, 4])
+@pytest.mark.parametrize(
+    "call",
+    [
+        'parallel(lambda: charge("a"), lambda: charge("b"), at_least=n)',
+        'parallel(lambda: charge("a"), lambda: charge("b"), concurrency=n)',
+        "each(orders, charge, at_least=n)",
+        "each(orders, charge, at_least=2, tolerate=n)",
+        "each(orders, count, batch=n, at_least=2)",
+    ],
+)
+@pytest.mark.parametrize("orders", [["a", "b", "c"], ["bad", "b"], ["bad", "bad2", "c"], []])
+def test_a_number_that_is_out_of_range_is_a_value_error(
+    tmp_path: Path, call: str, number: int, orders: list[str]
+) -> None:
+    text = f"""
+@workflow
+def flow(orders: list[str], n: int) -> str:
+    try:
+        {call}
+    except ValueError as error:
+        return str(error)
+    except Refused as error:
+        return f"{{type(error).__name__}} {{error}}"
+    return "done"
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        came_to(module.flow, orders=orders, n=number)
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1, 5])
+@pytest.mark.parametrize("orders", [["a", "b"], ["bad", "b"], []])
+def test_the_items_are_evaluated_before_the_numbers_are_checked(
+    tmp_path: Path, number: int, orders: list[str]
+) -> None:
+    text = """
+@workflow
+def flow(orders: list[str], n: int) -> str:
+    each([orders[n], orders[0]], charge, at_least=n, tolerate=n // n, concurrency=-1 * n)
+    return "done"
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        came_to(module.flow, orders=orders, n=number)
+
+
+def test_a_quorum_that_was_never_possible_is_a_value_error_of_the_workflow(tmp_path: Path) -> None:
+    text = """
+@workflow
+def flow(orders: list[str]) -> list[str | None]:
+    return each(orders, charge, at_least=2)
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        assert came_to(module.flow, orders=["a"]) == "ValueError"
+        assert came_to(module.flow, orders=["a", "bad"]) == "Refused"

@@ -34,7 +34,10 @@ def raised_statuses() -> dict[str, set[int]]:
     """Return the HTTP statuses of every `RequestError` whose code and status are written out."""
     found: dict[str, set[int]] = defaultdict(set)
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if "RequestError" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                 continue
             if node.func.id != "RequestError":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -140,9 +141,14 @@ def test_the_items_of_a_map_run_are_listed_under_it_alone() -> None:
 
 
 def test_an_end_hides_the_entry_that_its_opening_has_left() -> None:
-    ended, opened = entry(1), entry(1, "RUNNING")
+    ended, opened = replace(entry(1), record=9), replace(entry(1, "RUNNING"), record=4)
     assert without_stale([opened, ended]) == without_stale([ended, opened]) == [ended]
     assert Listed([entry(1)]).page().entries == [ended]
+
+
+def test_a_redriven_execution_hides_the_entry_of_its_earlier_end() -> None:
+    ended, opened = replace(entry(1, "FAILED"), record=9), replace(entry(1, "RUNNING"), record=12)
+    assert without_stale([opened, ended]) == without_stale([ended, opened]) == [opened]
 
 
 def test_an_end_that_may_have_lost_its_log_is_not_shown() -> None:

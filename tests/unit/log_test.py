@@ -157,7 +157,7 @@ def test_a_load_replaces_the_earlier_state() -> None:
     log = written(3)[1]
     run(log.load(), services().perform)
 
-    assert (log.state, log.sequence, log.snapshot, log.records) == (None, -1, -1, ())
+    assert (log.state, log.sequence, log.snapshot, tuple(log.records)) == (None, -1, -1, ())
 
 
 def test_a_record_of_a_newer_format_stops_the_load() -> None:

@@ -25,6 +25,8 @@ def parallel(
     a: Callable[[], A],
     b: Callable[[], B],
     /,
+    *,
+    concurrency: int = 0,
 ) -> tuple[A, B]: ...
 @overload
 def parallel(
@@ -32,6 +34,8 @@ def parallel(
     b: Callable[[], B],
     c: Callable[[], C],
     /,
+    *,
+    concurrency: int = 0,
 ) -> tuple[A, B, C]: ...
 @overload
 def parallel(
@@ -40,6 +44,8 @@ def parallel(
     c: Callable[[], C],
     d: Callable[[], D],
     /,
+    *,
+    concurrency: int = 0,
 ) -> tuple[A, B, C, D]: ...
 @overload
 def parallel(
@@ -49,6 +55,8 @@ def parallel(
     d: Callable[[], D],
     e: Callable[[], E],
     /,
+    *,
+    concurrency: int = 0,
 ) -> tuple[A, B, C, D, E]: ...
 @overload
 def parallel(
@@ -59,6 +67,8 @@ def parallel(
     e: Callable[[], E],
     f: Callable[[], F],
     /,
+    *,
+    concurrency: int = 0,
 ) -> tuple[A, B, C, D, E, F]: ...
 @overload
 def parallel(
@@ -70,6 +80,8 @@ def parallel(
     f: Callable[[], F],
     g: Callable[[], G],
     /,
+    *,
+    concurrency: int = 0,
 ) -> tuple[A, B, C, D, E, F, G]: ...
 @overload
 def parallel(
@@ -82,6 +94,8 @@ def parallel(
     g: Callable[[], G],
     h: Callable[[], H],
     /,
+    *,
+    concurrency: int = 0,
 ) -> tuple[A, B, C, D, E, F, G, H]: ...
 @overload
 def parallel(
@@ -89,6 +103,7 @@ def parallel(
     b: Callable[[], B],
     /,
     *,
+    concurrency: int = 0,
     return_exceptions: Literal[True],
 ) -> tuple[A | Exception, B | Exception]: ...
 @overload
@@ -98,6 +113,7 @@ def parallel(
     c: Callable[[], C],
     /,
     *,
+    concurrency: int = 0,
     return_exceptions: Literal[True],
 ) -> tuple[A | Exception, B | Exception, C | Exception]: ...
 @overload
@@ -108,6 +124,7 @@ def parallel(
     d: Callable[[], D],
     /,
     *,
+    concurrency: int = 0,
     return_exceptions: Literal[True],
 ) -> tuple[A | Exception, B | Exception, C | Exception, D | Exception]: ...
 @overload
@@ -119,6 +136,7 @@ def parallel(
     e: Callable[[], E],
     /,
     *,
+    concurrency: int = 0,
     return_exceptions: Literal[True],
 ) -> tuple[A | Exception, B | Exception, C | Exception, D | Exception, E | Exception]: ...
 @overload
@@ -131,9 +149,15 @@ def parallel(
     f: Callable[[], F],
     /,
     *,
+    concurrency: int = 0,
     return_exceptions: Literal[True],
 ) -> tuple[
-    A | Exception, B | Exception, C | Exception, D | Exception, E | Exception, F | Exception
+    A | Exception,
+    B | Exception,
+    C | Exception,
+    D | Exception,
+    E | Exception,
+    F | Exception,
 ]: ...
 @overload
 def parallel(
@@ -146,6 +170,7 @@ def parallel(
     g: Callable[[], G],
     /,
     *,
+    concurrency: int = 0,
     return_exceptions: Literal[True],
 ) -> tuple[
     A | Exception,
@@ -168,6 +193,7 @@ def parallel(
     h: Callable[[], H],
     /,
     *,
+    concurrency: int = 0,
     return_exceptions: Literal[True],
 ) -> tuple[
     A | Exception,
@@ -185,7 +211,93 @@ def parallel(
     b: Callable[[], B],
     /,
     *,
+    tolerate: int,
+    concurrency: int = 0,
+) -> tuple[A | None, B | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    /,
+    *,
+    tolerate: int,
+    concurrency: int = 0,
+) -> tuple[A | None, B | None, C | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    /,
+    *,
+    tolerate: int,
+    concurrency: int = 0,
+) -> tuple[A | None, B | None, C | None, D | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    /,
+    *,
+    tolerate: int,
+    concurrency: int = 0,
+) -> tuple[A | None, B | None, C | None, D | None, E | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    /,
+    *,
+    tolerate: int,
+    concurrency: int = 0,
+) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    /,
+    *,
+    tolerate: int,
+    concurrency: int = 0,
+) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None, G | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    c: Callable[[], C],
+    d: Callable[[], D],
+    e: Callable[[], E],
+    f: Callable[[], F],
+    g: Callable[[], G],
+    h: Callable[[], H],
+    /,
+    *,
+    tolerate: int,
+    concurrency: int = 0,
+) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None, G | None, H | None]: ...
+@overload
+def parallel(
+    a: Callable[[], A],
+    b: Callable[[], B],
+    /,
+    *,
     at_least: int,
+    tolerate: int = ...,
+    concurrency: int = 0,
 ) -> tuple[A | None, B | None]: ...
 @overload
 def parallel(
@@ -195,6 +307,8 @@ def parallel(
     /,
     *,
     at_least: int,
+    tolerate: int = ...,
+    concurrency: int = 0,
 ) -> tuple[A | None, B | None, C | None]: ...
 @overload
 def parallel(
@@ -205,6 +319,8 @@ def parallel(
     /,
     *,
     at_least: int,
+    tolerate: int = ...,
+    concurrency: int = 0,
 ) -> tuple[A | None, B | None, C | None, D | None]: ...
 @overload
 def parallel(
@@ -216,6 +332,8 @@ def parallel(
     /,
     *,
     at_least: int,
+    tolerate: int = ...,
+    concurrency: int = 0,
 ) -> tuple[A | None, B | None, C | None, D | None, E | None]: ...
 @overload
 def parallel(
@@ -228,6 +346,8 @@ def parallel(
     /,
     *,
     at_least: int,
+    tolerate: int = ...,
+    concurrency: int = 0,
 ) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None]: ...
 @overload
 def parallel(
@@ -241,6 +361,8 @@ def parallel(
     /,
     *,
     at_least: int,
+    tolerate: int = ...,
+    concurrency: int = 0,
 ) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None, G | None]: ...
 @overload
 def parallel(
@@ -255,25 +377,33 @@ def parallel(
     /,
     *,
     at_least: int,
+    tolerate: int = ...,
+    concurrency: int = 0,
 ) -> tuple[A | None, B | None, C | None, D | None, E | None, F | None, G | None, H | None]: ...
 def parallel(
-    *branches: Callable[[], Any], at_least: int | None = None, return_exceptions: bool = False
+    *branches: Callable[[], Any],
+    concurrency: int = 0,
+    tolerate: int | None = None,
+    at_least: int | None = None,
+    return_exceptions: bool = False,
 ) -> tuple[Any, ...]:
-    """Run the branches concurrently; the first failure fails the whole call.
+    """Run the branches concurrently, at most `concurrency` of them at the same time; with 0 all.
+    The first failure fails the whole call.
 
-    With `at_least=n` the first n successes are enough: the other branches are cancelled, and the
-    result has None for each branch that failed or was cancelled. The call fails when n successes
-    are no longer possible. Raises ValueError when n is not 1 to the number of branches. With
-    `return_exceptions=True` all branches end, and the result has the errors of those that failed.
-    It is not given with `at_least`.
+    With `tolerate=n` up to n branches may fail, and the result has None in their places. With
+    `at_least=n` the first n successes are enough: the other branches are cancelled, and the result
+    has None for each branch that failed or was cancelled. The call raises the error of the branch
+    after which n successes are no longer possible. With both, it also raises the first error that
+    `tolerate` does not allow. With `return_exceptions=True` all branches end, and the result has
+    the errors of those that failed; it is not given with `tolerate` or `at_least`. Raises
+    ValueError for a number that is out of range.
     """
-    if at_least is not None:
-        _require("at_least", at_least, least=1, most=len(branches))
+    _require("concurrency", concurrency, least=0)
+    quorum = _quorum(len(branches), tolerate, at_least, str(len(branches)))
     if return_exceptions:
-        _require_alone(None, at_least)
+        _require_alone(tolerate, at_least)
         branches = tuple(_returning_errors(branch) for branch in branches)
-    tolerated = 0 if at_least is None else len(branches) - at_least
-    return tuple(_run(branches, needed=at_least, tolerated=tolerated))
+    return tuple(_run(branches, concurrency=concurrency, needed=at_least, tolerated=quorum))
 
 
 @overload
@@ -376,7 +506,13 @@ def each(
 ) -> list[R | None]: ...
 @overload
 def each(
-    items: Iterable[T], function: Callable[[T], R], /, *, concurrency: int = 0, at_least: int
+    items: Iterable[T],
+    function: Callable[[T], R],
+    /,
+    *,
+    concurrency: int = 0,
+    tolerate: int = ...,
+    at_least: int,
 ) -> list[R | None]: ...
 @overload
 def each(
@@ -385,6 +521,7 @@ def each(
     /,
     *,
     concurrency: int = 0,
+    tolerate: int = ...,
     batch: int,
     at_least: int,
 ) -> list[R | None]: ...
@@ -406,28 +543,33 @@ def each(
     stops the others: the result has, in the place of each call that failed, its error. It is not
     given with `tolerate` or `at_least`. With `tolerate=n` up to n calls may fail,
     and the result has None in their places. With `at_least=n` the first n successes are enough, as
-    for `parallel`. Raises ValueError for a number that is out of range, and for `tolerate` together
-    with `at_least`, because `at_least` already allows failures.
+    for `parallel`. Raises ValueError for a number that is out of range.
     """
     _require("concurrency", concurrency, least=0)
-    _require("tolerate", tolerate or 0, least=0)
     _require("batch", 1 if batch is None else batch, least=1)
     given: Sequence[Any] = list(items)
     if batch is not None:
         given = [given[start : start + batch] for start in range(0, len(given), batch)]
     branches = [_calling(function, item) for item in given]
+    tolerated = _quorum(len(branches), tolerate, at_least, "the number of calls")
     if return_exceptions:
         _require_alone(tolerate, at_least)
         branches = [_returning_errors(branch) for branch in branches]
     # The engine starts no more iterations at the same time.
     concurrency = min(concurrency or MAX_CONCURRENCY_DEFAULT, MAX_CONCURRENCY_DEFAULT)
-    if at_least is None:
-        return _run(branches, concurrency=concurrency, tolerated=tolerate or 0)
-    if tolerate is not None:
-        raise ValueError("at_least and tolerate are not given together")
-    _require("at_least", at_least, least=1, most=len(branches))
-    tolerated = len(branches) - at_least
     return _run(branches, concurrency=concurrency, needed=at_least, tolerated=tolerated)
+
+
+def _quorum(count: int, tolerate: int | None, at_least: int | None, shown: str) -> int:
+    """Return how many of the branches may fail. `shown` is their number in the error."""
+    _require("tolerate", tolerate or 0, least=0)
+    if at_least is None:
+        return tolerate or 0
+    if not 1 <= at_least <= count:
+        raise ValueError(f"at_least is not 1 to {shown}")
+    # One failure more than that leaves too few branches: its error is the one to raise.
+    spare = count - at_least
+    return spare if tolerate is None else min(tolerate, spare)
 
 
 def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[int]]) -> list[Any]:
@@ -440,10 +582,9 @@ def run_after(branches: Sequence[Callable[[], Any]], after: Sequence[Sequence[in
     return _one_by_one(branches, None, 0)
 
 
-def _require(name: str, number: int, *, least: int, most: int | None = None) -> None:
-    if number < least or (most is not None and number > most):
-        expected = f"{least} or more" if most is None else f"{least} to {most}"
-        raise ValueError(f"{name} is not {expected}")
+def _require(name: str, number: int, *, least: int) -> None:
+    if number < least:
+        raise ValueError(f"{name} is not {least} or more")
 
 
 def _calling(function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:

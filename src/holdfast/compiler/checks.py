@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from holdfast.api.payloads import display, reference_of
 from holdfast.api.surface import BlockTimeout, CompensationFailed, WaitTimeout
-from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.ir import (
     Again,
     Ask,
@@ -133,12 +132,7 @@ def _failures_of_action(action: object) -> Failures:
                 return _expressions([value.fails])
             fails = value.fails | timeout.fails
             return Failures(raised=frozenset({WaitTimeout}), expressions=fails)
-        case (
-            Sleep(value)
-            | SleepUntil(value)
-            | Publish(_, value)
-            | RunParallel(_, TypedQuery() as value)
-        ):
+        case Sleep(value) | SleepUntil(value) | Publish(_, value):
             return _expressions([value.fails])
         case Note(attributes):
             return _expressions([value.fails for _, _, value in attributes])
@@ -146,6 +140,9 @@ def _failures_of_action(action: object) -> Failures:
             given = (concurrency, needed, tolerated)
             counts = [count for count in given if count is not None]
             return _expressions([items.fails, *(count.fails for count in counts)])
+        case RunParallel(_, concurrency, needed, tolerated):
+            given = (concurrency, needed, tolerated)
+            return _expressions([count.fails for count in given if count is not None])
         case _:
             return NO_FAILURES
 

@@ -353,6 +353,10 @@ class Unit:
         self.made: dict[ast.expr, ast.Lambda] = {}
         #: For each call of a local function, the copy of the function that was made for this call.
         self.copies: dict[ast.Call, ast.FunctionDef] = {}
+        #: For each call of a helper that is pasted, the copy of its function, and its new names.
+        self.pasted: dict[ast.Call, tuple[ast.FunctionDef, Mapping[str, str]]] = {}
+        #: For each helper, the variables of its caller that it changes.
+        self.changed: dict[ast.FunctionDef, frozenset[str]] = {}
         #: For each called function, the arguments of the call with those of `*names` gathered.
         self.rest_arguments: dict[ast.expr, Any] = {}
         #: For each conditional expression that contains steps, the `if` statement that replaces it.
@@ -383,12 +387,18 @@ class Unit:
         self.functions: dict[VariableScopeNames, ast.FunctionDef] = {}
         #: For each call, the helper that it calls, or None when it calls no helper.
         self.helpers: dict[ast.Call, Helper | None] = {}
+        #: For each call of a method of a model in the statement that is lowered, its helper.
+        self.methods: dict[ast.Call, Helper | None] = {}
         #: The methods and properties whose bodies are being lowered, to notice recursion.
         self.methods_open: list[ast.FunctionDef] = []
         #: For each property that is read, the call that stands for it.
         self.property_calls: dict[ast.Attribute, ast.Call] = {}
+        #: For each variable, the expression that last gave a second name to its value or a part.
+        self.holders: dict[str, ast.expr] = {}
         #: Calls of helpers that return a list or dict to which no other name refers.
         self.fresh_calls: set[ast.Call] = set()
+        #: Those of them whose result has no part that an argument could share with it.
+        self.new_calls: set[ast.Call] = set()
         #: What branches and local functions may keep of the names around them; None when the
         #: workflow changes no value in place. See `aliases`.
         self.captured: Captured | None = None
@@ -401,6 +411,7 @@ class Unit:
         other.library, other.copies, other.made = self.library, self.copies, self.made
         other.defaults, other.property_calls = self.defaults, self.property_calls
         other.loops, other.loop_functions = self.loops, self.loop_functions
+        other.pasted = self.pasted
         return other
 
     @cached_property

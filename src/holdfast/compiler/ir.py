@@ -384,11 +384,12 @@ class SleepUntil:
 
 @dataclass(frozen=True, slots=True)
 class RunParallel:
-    """Run branches in parallel. `needed` of them must succeed (None: all) and `tolerated` may fail
-    (None: none).
+    """Run branches in parallel, `concurrency` of them at the same time (None or 0: all). `needed`
+    of them must succeed (None: all) and `tolerated` may fail (None: none).
     """
 
     branches: tuple[StatementBlock, ...]
+    concurrency: TypedQuery | None
     needed: TypedQuery | None
     tolerated: TypedQuery | None
 

@@ -26,6 +26,7 @@ from typing import (
 
 from holdfast.asl.program import AttributeKind, Json, TaskKind
 from holdfast.asl.resources import CHILD_WORKFLOW
+from holdfast.core.results import Results
 from holdfast.lazy_dataclass import dataclass
 
 ROOT: Final = ""
@@ -310,7 +311,7 @@ class CancelReason(TypedDict):
     `deadline` is the number of the block whose time is over: the frame undoes its work up to that
     block and no further. `outer` is a second reason, for a part outside of that block: it waits
     because the block lies in a shielded part. `undone` are the numbers of the undos that have
-    begun.
+    begun. `entry` is the next entry number at the time of the cancellation.
     """
 
     error: str
@@ -318,6 +319,7 @@ class CancelReason(TypedDict):
     deadline: NotRequired[int]
     outer: NotRequired[CancelReason]
     undone: NotRequired[Sequence[int]]
+    entry: NotRequired[int]
 
 
 class OpenDeadline(NamedTuple):
@@ -347,7 +349,7 @@ class Lanes(NamedTuple):
     concurrency: int
     items: Json
     branch_input: Json
-    results: Mapping[int, Json]
+    results: Results[Json]
     needed: int | None
     tolerated: int
     failed: int = 0
@@ -379,7 +381,7 @@ class ChildExecutions:
     concurrency: int
     failures_max: int
     started: int
-    results: Mapping[int, ChildResult]
+    results: Results[ChildResult]
     count: int | None = None
     percentage: float | None = None
     redrives: int = 0

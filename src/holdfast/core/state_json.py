@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
+from holdfast.core.results import Results
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
     Admission,
@@ -172,7 +173,7 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
     if isinstance(frame.waiting, FailedState) and frame.waiting.lanes is not None:
         waiting["lanes"] = _lanes_to_json(frame.waiting.lanes)
     if isinstance(frame.waiting, Lanes):
-        waiting["results"] = _pairs(frame.waiting.results)
+        waiting["results"] = frame.waiting.results.pairs
     if isinstance(frame.waiting, ChildExecutions):
         waiting = _children_to_json(frame.waiting)
     if isinstance(frame.waiting, Attempt | FailedState):
@@ -193,7 +194,7 @@ def _frame_to_json(frame: Frame) -> dict[str, Any]:
 
 
 def _lanes_to_json(lanes: Lanes) -> dict[str, Any]:
-    return {**_fields(lanes, ()), "results": _pairs(lanes.results)}
+    return {**_fields(lanes, ()), "results": lanes.results.pairs}
 
 
 def _children_to_json(children: ChildExecutions) -> dict[str, Any]:
@@ -205,12 +206,12 @@ def _children_to_json(children: ChildExecutions) -> dict[str, Any]:
     for name in ("redrives", "redriven_ms", "begun", "held"):
         if not fields[name]:
             del fields[name]
-    return {**fields, "results": _pairs(children.results)}
+    return {**fields, "results": children.results.pairs}
 
 
 def _children_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
     held = tuple(document.get("held", ()))
-    return {**document, "results": dict(document["results"]), "held": held}
+    return {**document, "results": Results(document["results"]), "held": held}
 
 
 def _frame_from_json(document: Mapping[str, Any]) -> Frame:
@@ -243,7 +244,7 @@ def _frame_from_json(document: Mapping[str, Any]) -> Frame:
 
 def _lanes_from_json(document: Mapping[str, Any]) -> dict[str, Any]:
     after = tuple(map(tuple, document["after"]))
-    return {**document, "results": dict(document["results"]), "after": after}
+    return {**document, "results": Results(document["results"]), "after": after}
 
 
 def _pairs(numbered: Mapping[int, Any]) -> list[list[Any]]:

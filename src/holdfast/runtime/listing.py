@@ -172,6 +172,20 @@ def attributes_of(tenant: str, entry: ListEntry) -> dict[str, str | int]:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
+def row_attributes(tenant: str, entry: ListEntry) -> dict[str, str | int]:
+    """Return the attributes of a row of the table `mail` that stands for the entry. The keys of the
+    row say its place.
+    """
+    attributes = {resources.LIST_STATUS: entry.status, **attributes_of(tenant, entry)}
+    place = {resources.LIST_PARTITION, resources.LIST_SORT}
+    return {name: value for name, value in attributes.items() if name not in place}
+
+
+def read_row(row: Item, *, record: int) -> ListEntry:
+    """Return the entry for which a row of the table `mail` stands."""
+    return read_entry({**row, resources.LIST_SORT: row["sk"], "sk": record})
+
+
 def read_entry(item: Item) -> ListEntry:
     started, _, run = str(item[resources.LIST_SORT]).partition("#")
     stopped = item.get(resources.LIST_STOPPED)
@@ -221,8 +235,7 @@ def listing(tenant: str, state: Execution, now_ms: int) -> Item:
 
 
 def partition_of(tenant: str, entry: ListEntry) -> str:
-    group = _group_of(entry.status)
-    return _partition(tenant, _scope_of(entry.workflow), group, SHARDS[group].of(entry.run))
+    return _place_of(tenant, entry.workflow, entry.run, _group_of(entry.status))
 
 
 def partitions_of(
@@ -245,8 +258,16 @@ def partitions_of(
 
 def places_of(tenant: str, workflow: str, run: str) -> list[str]:
     """Return the partitions in which the execution may have its entry: one of each group."""
-    scope = _scope_of(workflow)
-    return [_partition(tenant, scope, group, shards.of(run)) for group, shards in SHARDS.items()]
+    return [_place_of(tenant, workflow, run, group) for group in SHARDS]
+
+
+def ended_places_of(tenant: str, workflow: str, run: str) -> list[str]:
+    """Return the partitions in which the execution has its entry when it has ended."""
+    return [_place_of(tenant, workflow, run, group) for group in (DONE, FAILED)]
+
+
+def _place_of(tenant: str, workflow: str, run: str, group: str) -> str:
+    return _partition(tenant, _scope_of(workflow), group, SHARDS[group].of(run))
 
 
 def waits_partition(tenant: str, workflow: str, run: str) -> str:
@@ -346,14 +367,14 @@ def is_kept(entry: ListEntry, now_ms: int) -> bool:
 
 
 def without_stale(entries: list[ListEntry]) -> list[ListEntry]:
-    """Return one entry for each execution.
+    """Return one entry for each execution: that of its newest record.
 
-    After the record of the end is stored and before `Unlist`, an execution has two entries. The
-    entry of the end is kept.
+    After the record of the end is stored and before `Unlist`, an execution has two entries. So has
+    one that was redriven, until the entry of its earlier end is removed.
     """
     chosen: dict[str, ListEntry] = {}
     for entry in entries:
         known = chosen.get(entry.run)
-        if known is None or known.status == "RUNNING":
+        if known is None or known.record < entry.record:
             chosen[entry.run] = entry
     return list(chosen.values())

@@ -124,18 +124,15 @@ def _key(log: Log, state: Execution) -> tuple[str, str]:
 
 
 def _attributes(log: Log, state: Execution, now_ms: int, ttl: int) -> dict[str, str | int]:
-    entry = listing.attributes_of(log.tenant, listing.entry_of(state, now_ms))
     own = {
         FORMAT_FIELD: FORMAT,
         SEQUENCE: log.sequence,
         _CHECKSUM: log.indexed.checksum,
-        resources.LIST_STATUS: state.status,
         "ttl": ttl,
     }
-    place = {resources.LIST_PARTITION, resources.LIST_SORT}
-    return {**{name: value for name, value in entry.items() if name not in place}, **own}
+    return {**listing.row_attributes(log.tenant, listing.entry_of(state, now_ms)), **own}
 
 
 def read_row(item: Item) -> listing.ListEntry:
     """Return the row as a list entry, to replace the entry of its execution."""
-    return listing.read_entry({**item, resources.LIST_SORT: item["sk"], "sk": item[SEQUENCE]})
+    return listing.read_row(item, record=int(item[SEQUENCE]))

@@ -6,21 +6,41 @@ the status of such an execution. A page ends where the first source ends, so no 
 two pages is lost. It may be shorter than requested.
 
 A redriven execution is in neither source for a moment: the index has its end, until the redrive is
-carried out and the execution waits again. A row of the redrive leads to its log.
+carried out and the execution waits or ends again. Each accepted redrive has a row in the table
+`mail`, partition `T#rds#WORKFLOW`, sorted as the list is. The row is the entry that the index will
+have: RUNNING, with the number of the redrive.
+
+    index                        row             listed as
+    FAILED, redriven 0 times     redrive 1       RUNNING, redriven once
+    RUNNING, redriven once       redrive 1       what the index says
+    FAILED, redriven once        redrive 1       what the index says
+
+So no log is read. Lists read only rows younger than `LISTED_MS`: by then the index has the entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.state import Execution
 from holdfast.errors import HoldfastError, is_damage
-from holdfast.runtime.commands.redrives import as_redriven, redrives_of
+from holdfast.runtime import listing
+from holdfast.runtime.commands.keyed import void_retry
+from holdfast.runtime.commands.redrives import running_again
 from holdfast.runtime.commands.start_rows import LISTED_MS, Start, read_start
-from holdfast.runtime.effects import Clock, Effect, Item, Put, Query
-from holdfast.runtime.listing import ListEntry, Page, cut_page, entry_of, read_page
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    Item,
+    ListPage,
+    Put,
+    Query,
+    QueryList,
+    Together,
+)
+from holdfast.runtime.listing import ListEntry, Page, cut_page, read_page
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
@@ -79,15 +99,16 @@ def page_of(
         return _fitting(wanted, page.entries, page.after or "", size)
     indexed = {entry.run: entry for entry in page.entries}
     starts, floor = yield from _starts(tenant, spread, wanted, before, size)
-    for _, start in starts:
+    for start in starts:
         if start.run not in indexed:
             begun = yield from _of_log(tenant, start)
             if begun is not None:
                 indexed[start.run] = begun
-    for entry in (yield from _redriven(tenant, wanted)):
-        if entry.key < before:
-            indexed[entry.run] = entry
-    return _fitting(wanted, indexed.values(), max(page.after or "", floor), size)
+    redriven, redriven_floor = yield from _redriven(tenant, wanted, before, size)
+    running = yield from _still_running(tenant, wanted, redriven, indexed)
+    indexed |= {entry.run: entry for entry in running}
+    read_to = max(page.after or "", floor, redriven_floor)
+    return _fitting(wanted, indexed.values(), read_to, size)
 
 
 def _fitting(wanted: Wanted, found: Iterable[ListEntry], read_to: str, size: int) -> Page:
@@ -96,19 +117,16 @@ def _fitting(wanted: Wanted, found: Iterable[ListEntry], read_to: str, size: int
 
 def _starts(
     tenant: str, spread: Spread, wanted: Wanted, before: str, size: int
-) -> Generator[Effect, Any, tuple[list[tuple[str, Start]], str]]:
+) -> Generator[Effect, Any, tuple[list[Start], str]]:
     now_ms = yield Clock()
     young = f"{now_ms - LISTED_MS:015d}#"
-    found: list[tuple[str, Start]] = []
+    found: list[Start] = []
     floor = ""
     for shard in range(MACHINE_STARTS.count(spread.read)):
         partition = keys.starts(tenant, wanted.workflow, shard)
-        items: Iterable[Item] = yield Query(
-            tables.MAIL, partition, after=young, until=before, reverse=True, limit=size + 1
-        )
-        rows = [(str(item["sk"]), read_start(item)) for item in items if item["sk"] != before]
-        found += rows[:size]
-        floor = max(floor, rows[size - 1][0] if len(rows) >= size else "")
+        rows, read_to = yield from _newest_rows(partition, before, size, after=young)
+        found += map(read_start, rows)
+        floor = max(floor, read_to)
     return found, floor
 
 
@@ -140,36 +158,94 @@ def _of_log(tenant: str, start: Start) -> Generator[Effect, Any, ListEntry | Non
     )
 
 
+# -- redriven executions ---------------------------------------------------------------------------
+
+
 def note_redrive(tenant: str, state: Execution, now_ms: int) -> Put:
-    """Return the effect that stores the row of a redrive, with which lists find the execution until
-    the index shows it as running.
+    """Return the effect that stores the row of an accepted redrive. `state` is that of the end.
+
+    It is stored after the request: a row of a request that was never stored would list the
+    execution as RUNNING.
     """
+    entry = listing.entry_of(running_again(state), now_ms)
     return Put(
         tables.MAIL,
         {
             "pk": keys.redriven(tenant, state.workflow),
-            "sk": state.run,
+            "sk": entry.key,
             FORMAT_FIELD: FORMAT,
             "at": now_ms,
             "ttl": (now_ms + LISTED_MS) // 1_000,
+            **listing.row_attributes(tenant, entry),
         },
     )
 
 
-def _redriven(tenant: str, wanted: Wanted) -> Generator[Effect, Any, list[ListEntry]]:
-    """Return the executions with a recent redrive. Costs a query, and the read of each log."""
+def _redriven(
+    tenant: str, wanted: Wanted, before: str, size: int
+) -> Generator[Effect, Any, tuple[list[ListEntry], str]]:
+    """Return the entries that the rows of recent redrives say, and the key down to which the rows
+    were read. Costs a query.
+    """
     now_ms = yield Clock()
-    rows: Iterable[Item] = yield Query(tables.MAIL, keys.redriven(tenant, wanted.workflow))
-    found: list[ListEntry] = []
-    for row in rows:
-        if int(row["at"]) < now_ms - LISTED_MS:
-            continue
-        log = Log(tenant, str(row["sk"]), "api", "")
-        yield from _load(log)
-        if log.state is not None:
-            redrives = yield from redrives_of(tenant, log.state)
-            found.append(entry_of(as_redriven(log.state, redrives), now_ms))
-    return found
+    partition = keys.redriven(tenant, wanted.workflow)
+    items, floor = yield from _newest_rows(partition, before, size)
+    recent = [item for item in items if int(item["at"]) >= now_ms - LISTED_MS]
+    return [listing.read_row(item, record=0) for item in recent], floor
+
+
+def _still_running(
+    tenant: str, wanted: Wanted, redriven: list[ListEntry], indexed: Mapping[str, ListEntry]
+) -> Generator[Effect, Any, list[ListEntry]]:
+    """Return those of the redriven executions that the index does not have yet as redriven."""
+    unknown = [one for one in redriven if not _has(indexed, one)]
+    if wanted.statuses == ("RUNNING",):
+        # The page was read without the executions that have ended.
+        ended = yield from _ended(tenant, unknown)
+        unknown = [one for one in unknown if not _has(ended, one)]
+    if not wanted.is_workflow:
+        return unknown
+    # No worker carries out the redrive of an execution whose business key another one has.
+    void = set[str]()
+    for one in unknown:
+        if (yield from void_retry(tenant, one.run, one.redrives - 1)) is not None:
+            void.add(one.run)
+    return [one for one in unknown if one.run not in void]
+
+
+def _has(indexed: Mapping[str, ListEntry], redriven: ListEntry) -> bool:
+    entry = indexed.get(redriven.run)
+    return entry is not None and entry.redrives >= redriven.redrives
+
+
+def _ended(
+    tenant: str, executions: list[ListEntry]
+) -> Generator[Effect, Any, Mapping[str, ListEntry]]:
+    """Return the entries in the index of those of the executions that have ended. Costs two queries
+    in parallel for each, of two entries at most: the old end may be there beside the new one.
+    """
+    queries = [
+        QueryList(partition, 2, before=f"{one.key}~")
+        for one in executions
+        for partition in listing.ended_places_of(tenant, one.workflow, one.run)
+    ]
+    pages: list[ListPage] = (yield Together(tuple(queries))) if queries else []
+    found = [listing.read_entry(item) for page in pages for item in page.items]
+    runs = {one.run for one in executions}
+    return {one.run: one for one in listing.without_stale(found) if one.run in runs}
+
+
+def _newest_rows(
+    partition: str, before: str, size: int, after: str | None = None
+) -> Generator[Effect, Any, tuple[list[Item], str]]:
+    """Return up to `size` rows below the key `before`, the newest first, and the key down to which
+    they were read.
+    """
+    items: Iterable[Item] = yield Query(
+        tables.MAIL, partition, after=after, until=before, reverse=True, limit=size + 1
+    )
+    rows = [item for item in items if item["sk"] != before][:size]
+    return rows, str(rows[-1]["sk"]) if len(rows) == size else ""
 
 
 def _load(log: Log) -> Generator[Effect, Any, None]:

@@ -276,8 +276,9 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
         if redrives.pending is not None:
             # Send the wake again. The caller may repeat the call because the first call crashed
             # before its wake, and an ended execution has no watchdog row that would lead to the
-            # request.
+            # request. Lists need the row, which that call has not stored either.
             yield from wake_for_control(service.tenant, found.run, redrives.pending.control_id)
+            yield note_redrive(service.tenant, state, now_ms)
         first = None if token is None else redrives.with_token(token, now_ms)
         if first is not None:
             return {"redriveDate": first.at_ms}
@@ -293,7 +294,7 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
         yield from hold_for_retry(service.known, service.tenant, state)
     except RequestError as error:
         raise StatesFault("ExecutionNotRedrivable", error.message) from None
-    yield note_redrive(service.tenant, state, now_ms)
     at = (now_ms, chance)
     yield from send_retry(service.tenant, found.run, state, at, by=service.caller, token=token)
+    yield note_redrive(service.tenant, state, now_ms)
     return {"redriveDate": now_ms}

@@ -14,7 +14,7 @@ def flow(order: Order, rows: list[list[int]], given: list[int]) -> list[str]:
     names.append("a")
     for name in list(names):
         names.append(name)
-    for place, name in enumerate(list(names)):
+    for place, name in list(enumerate(names)):
         names += [name]
     for row in rows:
         row = list(row)

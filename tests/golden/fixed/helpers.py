@@ -42,12 +42,6 @@ def depth(n: int) -> int:
     return found
 
 
-def grown(names: list[str], name: str) -> list[str]:
-    names = list(names)
-    names.append(name)
-    return names
-
-
 def counted(n: int) -> int | str:
     if n > 3:
         return "many"
@@ -78,7 +72,6 @@ def flow(order: Order, orders: list[Order], n: int) -> int:
     totals = each(orders, lambda one: total_of(one))
     x = total_of(order)
     k = depth(n)
-    many = grown([order.id], "x")
     m = counted(n)
     total = with_rate(n, by=rate) + small(n) + looped(n)
     return total + rate_of(n) + (n if counted(n) == "many" else 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast import (days, each, first, parallel, sleep, sleep_until, wait_for_event, workflow)
+from holdfast import (days, each, first, sleep, sleep_until, wait_for_event, workflow)
 from holdfast import WaitTimeout
 from tests.golden.shop import CardDeclined, Order, Payment, charge, notify
 
@@ -22,14 +22,6 @@ def flow(order: Order, n: int, at: datetime) -> None:
     d = {"a": 1}
     if "k" in d:
         n = d.get("k", 0)
-    try:
-        parallel(lambda: 1, lambda: 2, at_least=n)
-    except Exception:
-        notify("a", "too few")
-    try:
-        each(order.lines, lambda some: len(some), batch=n)
-    except Exception:
-        notify("a", "no batch")
     try:
         sleep_until(at)
     except Exception:

@@ -585,7 +585,7 @@ def _number_by_completion(patch: Patch) -> None:
         before = owner.waiting.results
         after = real(state, frame, event)
         ended: Any = after.frames[frame.owner]
-        results = {**before, len(before): frame.input}
+        results = before.with_result(len(before), frame.input)
         return after.with_frame(ended._replace(waiting=ended.waiting._replace(results=results)))
 
     patch.setattr(apply_module, "_lane_ended", lane_ended)
@@ -670,7 +670,7 @@ def _forget_failed_lanes(patch: Patch) -> None:
                     continue
                 waiting = owner.waiting
                 if isinstance(waiting, Lanes) and frame.waiting.lanes is None:
-                    ended = waiting._replace(results={**waiting.results, frame.lane: None})
+                    ended = waiting._replace(results=waiting.results.with_result(frame.lane, None))
                     after = without(after, {frame.id})
                     after = after.with_frame(owner._replace(waiting=ended))
             return after

@@ -15,6 +15,7 @@ from holdfast.core.bounds import Bounds
 from holdfast.core.events import Event
 from holdfast.core.state import Attempt, Awaiting, WaitingFor
 from holdfast.runtime import children, follow_ups
+from holdfast.runtime import heartbeats as stored_heartbeats
 from holdfast.runtime.maintenance import sweeper
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker import recovery
@@ -134,7 +135,11 @@ def refuse_heartbeats(patch: Patch) -> None:
 
 
 def keep_no_heartbeat(patch: Patch) -> None:
-    patch.setattr(tasks, "_beat", _nothing)
+    def store(*_arguments: Any) -> Generator[Any, Any, bool]:
+        yield from ()
+        return True
+
+    patch.setattr(stored_heartbeats, "store", store)
 
 
 def tell_nobody_who_has_taken_it(patch: Patch) -> None:

@@ -27,6 +27,7 @@ from holdfast.compiler.emit.states import (
 from holdfast.compiler.expressions.query import (
     NULL,
     STATES,
+    ArrayOf,
     Binary,
     Conditional,
     Constant,
@@ -43,6 +44,7 @@ from holdfast.compiler.ir import (
     Again,
     Ask,
     Assign,
+    If,
     Note,
     Publish,
     Reply,
@@ -62,7 +64,7 @@ from holdfast.compiler.ir import (
     TaskAction,
     WaitForEvent,
 )
-from holdfast.compiler.types.types import UNKNOWN
+from holdfast.compiler.types.types import BOOL, INT, UNKNOWN, ListOf
 
 _RESULT: Final = FieldOf(STATES, "result")
 
@@ -139,6 +141,8 @@ class StepEmitter:
             case SleepUntil(moment):
                 return origin.text, {"Type": "Wait", "Timestamp": template(moment.query)}
             case RunParallel(branches) as parallel:
+                if _is_limited(parallel):
+                    return short_name(origin.text), self._few_at_once(parallel, origin)
                 return short_name(origin.text), self._parallel(branches, _quorum(parallel))
             case RunFirst(branches):
                 return short_name(origin.text), self._parallel(branches, {"Needed": 1})
@@ -150,6 +154,18 @@ class StepEmitter:
     ) -> dict[str, Any]:
         bodies = [self.emit_block(self.machine, branch) for branch in branches]
         return {"Type": "Parallel", **_extended(quorum), "Branches": bodies}
+
+    def _few_at_once(self, parallel: RunParallel, origin: SourcePlace) -> dict[str, Any]:
+        """Return a Map over the numbers of the branches, because ASL limits only iterations."""
+        numbers = range(len(parallel.branches))
+        taken = SourcePlace(origin.span, "which branch?", origin.source)
+        *others, body = parallel.branches
+        for number, branch in reversed([*enumerate(others)]):
+            test = Binary("=", FieldOf(STATES, "input"), Constant(number))
+            body = (If(taken, TypedQuery(test, BOOL), branch, body),)
+        items = TypedQuery(ArrayOf(tuple(map(Constant, numbers))), ListOf(INT))
+        counts = (parallel.concurrency, parallel.needed, parallel.tolerated)
+        return self._each(RunEach(items, None, body, *counts), origin)
 
     def _each(self, each: RunEach, origin: SourcePlace) -> dict[str, Any]:
         body = each.body
@@ -171,15 +187,25 @@ def _above_zero(count: TypedQuery | None) -> JsonValue:
     return None if count is None or count.query == Constant(0) else template(count.query)
 
 
+def _is_limited(parallel: RunParallel) -> bool:
+    match parallel.concurrency:
+        case None:
+            return False
+        case TypedQuery(query=Constant(int(number))):
+            return 0 < number < len(parallel.branches)
+        case _:
+            return True
+
+
 def _quorum(action: RunParallel | RunEach) -> dict[str, JsonValue]:
     """Return the fields that say how many branches must succeed. None are needed when all must,
     because that is the rule of plain ASL.
     """
+    fields: dict[str, JsonValue] = {}
+    if action.needed is not None:
+        fields["Needed"] = template(action.needed.query)
     tolerated = _above_zero(action.tolerated)
-    if tolerated is None:
-        return {}
-    needed = {} if action.needed is None else {"Needed": template(action.needed.query)}
-    return {**needed, "Tolerated": tolerated}
+    return fields if tolerated is None else {**fields, "Tolerated": tolerated}
 
 
 def _extended(fields: dict[str, JsonValue]) -> dict[str, Any]:

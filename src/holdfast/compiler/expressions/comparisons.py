@@ -25,6 +25,7 @@ from holdfast.compiler.types.types import (
     DATE,
     DATETIME,
     DURATION,
+    ELAPSED,
     FLOAT,
     INT,
     NEVER,
@@ -190,7 +191,8 @@ def are_comparable(left: Type, right: Type, inside: frozenset[Any] = frozenset()
 #: The types whose equal values have equal texts, so that JSONata may compare the texts. Equal
 #: Decimals may have different texts ("1.0", "1.00"), and so may equal times in two zones.
 _CANONICAL: Final = (UUID, DATE, WRITTEN_DURATION)
-_PLAIN: Final = (BOOL, INT, FLOAT, STR, DURATION)
+_PLAIN: Final = (BOOL, INT, FLOAT, STR)
+_DURATIONS: Final = (DURATION, ELAPSED)
 
 
 def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
@@ -206,6 +208,9 @@ def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
         return False
     if TextForm in (type(left), type(right)):
         return left == right and left in _CANONICAL
+    if left in _DURATIONS or right in _DURATIONS:
+        # Their JSON is a number, and in Python no duration equals a number.
+        return left in _DURATIONS and right in _DURATIONS
     match (left, right):
         case (ListOf(some, is_tuple), ListOf(other, also)):
             return is_tuple == also and are_comparable(some, other, inside)
@@ -265,6 +270,7 @@ def _order(
         all(map(is_numeric, pairs))
         or all(map(is_text, pairs))
         or left.type == right.type in (DURATION, DATE, UUID)
+        or {left.type, right.type} <= {DURATION, ELAPSED}
     )
     if not has_order:
         pairs = (left.type, right.type)

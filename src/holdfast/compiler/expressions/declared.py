@@ -17,6 +17,7 @@ from holdfast.compiler.types.models import fits, is_bool_for_number
 from holdfast.compiler.types.types import (
     BOOL,
     DURATION,
+    ELAPSED,
     FLOAT,
     INT,
     REFUSED,
@@ -124,6 +125,8 @@ def _declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | No
         # Keep the known type. An annotation with `Any` must not hide it. Only a dict or a list of
         # values of several types is read more easily as an `Any`.
         return UNKNOWN if _is_mixed(found) else found
+    if found == ELAPSED and declared == WRITTEN_DURATION:
+        return found
     if DURATION in members_of(found):
         # A workflow computes a duration as a number of seconds. So the annotation `timedelta` means
         # such a number here, and not the text of a duration.

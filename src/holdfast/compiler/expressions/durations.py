@@ -25,6 +25,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.types.iso import UNIT_SECONDS, iso_of
 from holdfast.compiler.types.types import (
     DURATION,
+    ELAPSED,
     FLOAT,
     INT,
     UNKNOWN,
@@ -189,4 +190,7 @@ def refuse_error(unit: Unit, node: ast.expr, type_: Type) -> TypedQuery:
 def refuse_durations(unit: Unit, node: ast.expr, type_: Type) -> TypedQuery:
     message = f"durations inside {describe(type_)} would leave the workflow as numbers"
     help_ = "return seconds: [wait.total_seconds() for wait in waits]"
+    if type_ == ELAPSED:
+        message = "the difference of two moments may have a fraction, and leaves as seconds"
+        help_ = f"({unit.text(node)}).total_seconds()"
     return unit.refused(node, "HF052", message, help_)

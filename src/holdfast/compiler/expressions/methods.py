@@ -44,6 +44,7 @@ from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
     DATE,
     DATETIME,
+    ELAPSED,
     FLOAT,
     INT,
     NEVER,
@@ -179,7 +180,7 @@ _MAKERS: Final = MappingProxyType({"list": "list", "dict": "dict", "set": "set"}
 def _family(type_: Type) -> str:
     if is_text(type_):
         return "str"
-    if is_duration(type_):
+    if is_duration(type_) or type_ == ELAPSED:
         return "timedelta"
     match type_:
         case DictOf():

@@ -2,9 +2,10 @@
 
 Both are text, as pydantic writes it: `2026-03-01` and `2026-03-01T09:00:00.250000+01:00`. The first
 19 characters of a moment are its clock; a fraction of six digits and an offset may follow. Python
-adds a duration to the clock and keeps fraction and offset, and so does the expression here. The
-difference of two moments is refused, because it may have a fraction of a second, and a duration of
-a workflow has none.
+adds a duration to the clock and keeps fraction and offset, and so does the expression here.
+
+The difference of two moments may have a fraction of a second, and a duration of a workflow has
+none. So it has a type of its own, `ELAPSED`, which is only compared and read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
-from holdfast.compiler.types.types import BOOL, DATE, DATETIME, DURATION, INT, Type
+from holdfast.compiler.types.types import BOOL, DATE, DATETIME, DURATION, ELAPSED, INT, Type
 
 Combined = tuple[QueryTree, Type, frozenset[str]]
 
@@ -42,6 +43,8 @@ _TIME_START: Final = 11
 _FRACTION_SIZE: Final = 7
 _OUT_OF_RANGE: Final = "OverflowError: date value out of range"
 _MIXED: Final = "TypeError: can't compare offset-naive and offset-aware datetimes"
+_MIXED_DIFFERENCE: Final = "TypeError: can't subtract offset-naive and offset-aware datetimes"
+_EXACT_SECONDS: Final = 9_000_000_000
 #: For each part of the text of a time, the position of its first character and its length.
 _PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
@@ -66,8 +69,44 @@ def combined_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> Combin
         case ("-", type_, other) if type_ == other == DATE:
             between = Binary("-", _millis(left.query), _millis(right.query))
             return Binary("/", between, Constant(1_000)), DURATION, frozenset()
+        case ("-", type_, other) if type_ == other == DATETIME:
+            return _elapsed(left.query, right.query), ELAPSED, frozenset({"TypeError"})
         case _:
             return None
+
+
+def _elapsed(later: QueryTree, earlier: QueryTree) -> QueryTree:
+    """Return the seconds from one moment to another, as `timedelta.total_seconds` rounds them."""
+
+    def build(one: QueryTree, other: QueryTree) -> QueryTree:
+        seconds = _divided(Binary("-", _clock_millis(one), _clock_millis(other)), 1_000)
+        micros = Binary("-", _micros(one), _micros(other))
+        found = hold(
+            seconds,
+            lambda whole: hold(micros, lambda rest: _with_fraction(whole, rest), "_micros"),
+            "_seconds",
+        )
+        is_alike = Binary("=", _has_offset(one), _has_offset(other))
+        return Conditional(is_alike, found, failure(_MIXED_DIFFERENCE))
+
+    return hold(
+        later,
+        lambda one: hold(earlier, lambda other: build(one, other), "_other_moment"),
+        "_moment",
+    )
+
+
+def _with_fraction(whole: QueryTree, micros: QueryTree) -> QueryTree:
+    # A number holds each microsecond of 285 years. A longer difference with a fraction is an error.
+    is_exact = Binary("<", FunctionCall("abs", (whole,)), Constant(_EXACT_SECONDS))
+    total = Binary("+", Binary("*", whole, Constant(1_000_000)), micros)
+    exact = Conditional(is_exact, _divided(total, 1_000_000), failure(_OUT_OF_RANGE))
+    return Conditional(Binary("=", micros, Constant(0)), whole, exact)
+
+
+def _micros(text: QueryTree) -> QueryTree:
+    digits = _part(text, _CLOCK_SIZE + 1, _FRACTION_SIZE - 1)
+    return Conditional(_has_fraction(text), FunctionCall("number", (digits,)), Constant(0))
 
 
 def _moved(symbol: str, start: TypedQuery, seconds: QueryTree) -> Combined:
@@ -122,18 +161,22 @@ def _has_offset(text: QueryTree) -> QueryTree:
 
 def _sortable(text: QueryTree) -> QueryTree:
     """Return the seconds since 0001 in UTC, in 12 digits, and the fraction."""
-    offset = _part(text, _after_fraction(text))
-    zone = Conditional(Binary("=", offset, Constant("")), Constant("Z"), offset)
-    clock = Binary("&", _part(text, 0, _CLOCK_SIZE), zone)
     # Count from one day earlier. The offset of a time on 0001-01-01 may lead to the day before it,
     # and the number must not be negative, because its text is compared.
-    since = Binary("-", _millis(clock), Constant(_FIRST_MS - _DAY_MS))
+    since = Binary("-", _clock_millis(text), Constant(_FIRST_MS - _DAY_MS))
     seconds = FunctionCall("string", (FunctionCall("floor", (_divided(since, 1_000),)),))
     digits = FunctionCall("pad", (seconds, Constant(-12), Constant("0")))
     fraction = Conditional(
         _has_fraction(text), _part(text, _CLOCK_SIZE, _FRACTION_SIZE), Constant("")
     )
     return Binary("&", digits, fraction)
+
+
+def _clock_millis(text: QueryTree) -> QueryTree:
+    """Return the milliseconds since 1970 of a moment without its fraction."""
+    offset = _part(text, _after_fraction(text))
+    zone = Conditional(Binary("=", offset, Constant("")), Constant("Z"), offset)
+    return _millis(Binary("&", _part(text, 0, _CLOCK_SIZE), zone))
 
 
 def _has_fraction(text: QueryTree) -> QueryTree:
@@ -148,6 +191,8 @@ def _after_fraction(text: QueryTree) -> QueryTree:
 
 def part_of(base: TypedQuery, name: str) -> TypedQuery | None:
     """Lower `day.year`, `moment.hour`, `duration.days` and such; None for other attributes."""
+    if base.type == ELAPSED and name == "days":
+        return TypedQuery(_whole_days(base.query), INT, base.fails)
     if is_duration(base.type) and name in ("days", "seconds"):
         held = in_seconds(base)
         days = _whole_days(held.query)

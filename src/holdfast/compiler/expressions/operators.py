@@ -184,8 +184,6 @@ def _without_form(unit: Unit, node: ast.AST, symbol: str, left: Type, right: Typ
     help_ = _PURE_HELP
     if DECIMAL in (left, right):
         help_ = "count in integers of the smallest unit (cents: int), or do it in a @pure function"
-    elif symbol == "-" and left == right == DATETIME:
-        help_ = "compare moments: `closes < at + minutes(5)`; or do it in a @pure function"
     elif isinstance(node, ast.BinOp) and left in (DATE, DATETIME) and right == INT:
         help_ = f"{unit.text(node.left)} {symbol} days({unit.text(node.right)})"
     elif symbol == "%" and is_text(left):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 _INNER_CHANGES: Final = frozenset({"add", "append", "extend"})
@@ -38,7 +38,7 @@ _HARMLESS_METHODS: Final = frozenset(
         "strip",
     ]
 )
-_KEEPING_FUNCTIONS: Final = frozenset({"max", "min", "next"})
+KEEPING_FUNCTIONS: Final = frozenset({"max", "min", "next"})
 _FRESH_METHODS: Final = frozenset(
     {"copy", "deepcopy", "items", "keys", "model_copy", "split", "splitlines", "values"}
     | {"difference", "intersection", "union"}
@@ -84,9 +84,34 @@ def is_change(node: ast.AST) -> bool:
             return False
 
 
-def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[str]:
+def changed_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names whose values the nodes change in place, or a part of them."""
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=path, attr=method)) if (
+                method in CHANGES or method in TAKES
+            ):
+                yield from _root_of(path)
+            case (
+                ast.Attribute(ctx=ast.Store() | ast.Del())
+                | ast.Subscript(ctx=ast.Store() | ast.Del())
+            ):
+                yield from _root_of(node)
+
+
+def _root_of(node: ast.expr) -> Iterator[str]:
+    """Yield the name of `order` in `order.lines[0]`, and in `order.groups.setdefault("a", [])`."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    if isinstance(node, ast.Name):
+        yield node.id
+
+
+def captured_names(
+    function: ast.FunctionDef, is_step: IsDurable, pasted: Collection[ast.FunctionDef]
+) -> frozenset[str]:
     """Return the outer names that branches keep or return: another name may refer to their values
-    then.
+    then. `pasted` functions are no branches.
     """
     found: set[str] = set()
     functions = {
@@ -100,7 +125,7 @@ def captured_names(function: ast.FunctionDef, is_step: IsDurable) -> frozenset[s
         if isinstance(node, ast.Lambda):
             found.update(kept_names(node.body, is_step, is_kept=True))
             found.update(_given_to(functions, node.body, is_step))
-        elif isinstance(node, ast.FunctionDef) and node is not function:
+        elif isinstance(node, ast.FunctionDef) and node not in (function, *pasted):
             found.update(kept_by_statements(node, is_step) - _given_names(node))
     return frozenset(found)
 
@@ -185,7 +210,7 @@ def _keeps_arguments(function: ast.expr) -> bool:
         case ast.Name(id=name):
             # A function of the author may keep or return its arguments, so another name may refer
             # to them after the call.
-            return name in _KEEPING_FUNCTIONS or not hasattr(builtins, name)
+            return name in KEEPING_FUNCTIONS or not hasattr(builtins, name)
         case ast.Attribute(attr=method):
             return method not in _HARMLESS_METHODS
         case _:
@@ -210,7 +235,7 @@ def is_fresh(node: ast.AST, is_fresh_call: IsFreshCall) -> bool:
         case ast.Call(func=ast.Attribute(attr=method)):
             return method in _FRESH_METHODS
         case ast.Call(func=ast.Name(id=name)):
-            return name not in _KEEPING_FUNCTIONS
+            return name not in KEEPING_FUNCTIONS
         case _:
             return False
 

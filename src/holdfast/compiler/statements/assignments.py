@@ -18,6 +18,7 @@ from holdfast.compiler.statements.changes import (
     lower_item_change,
 )
 from holdfast.compiler.statements.deletes import lower_slice_assignment
+from holdfast.compiler.statements.moves import moved_levels
 from holdfast.compiler.statements.mutators import lower_merge
 from holdfast.compiler.statements.ownership import chain_of, may_change
 from holdfast.compiler.statements.parts import (
@@ -166,6 +167,7 @@ def _assign_name(
     statements: Statements, node: ast.AST, name: str, value: ast.expr, declared: Type | None
 ) -> None:
     function = statements.durable(value)
+    moved = moved_levels(statements, node, value)
     if isinstance(value, ast.Call) and function is not None:
         variable = statements.scope.name(name)
         found = statements.step(value, function, (Target(variable),), node)
@@ -174,13 +176,19 @@ def _assign_name(
         given = statements.value(value)
         if isinstance(declared, TypedDictOf) and isinstance(value, ast.Dict):
             given = given._replace(type=displayed(statements.expressions, value, declared))
-    expression = as_declared(statements.unit, value, given, declared, name)
+    unit = statements.unit
+    expression = as_declared(unit, value, given, declared, name)
     type_ = expression.type
     if not is_refused(type_) and (function is None or expression.query != given.query):
         variable = statements.scope.name(name)
         statements.emit(Assign(statements.origin(node), ((variable, expression),)))
     facts = _facts_of(statements, name, value, type_)
-    statements.hold(name, type_, owned=statements.owned(value, type_))
+    owned = max(moved, statements.owned(value, type_))
+    variable = statements.hold(name, type_, owned=owned)
+    if owned:
+        unit.holders.pop(variable, None)
+    else:
+        unit.holders[variable] = value
     for path, known in facts.items():
         if statements.flow.environment is not None:
             statements.flow.environment = statements.flow.environment.with_fact(path, known)

@@ -8,11 +8,12 @@ another name may refer to the list, because Python would show the change there, 
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, fails_of, path_of
+from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, Unit, fails_of, path_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -56,6 +57,9 @@ from holdfast.compiler.types.types import (
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
+
+#: The most characters of an expression that a message shows.
+_SHOWN_MAX: Final = 40
 
 
 def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: str) -> None:
@@ -244,10 +248,12 @@ def _replaced(
     return Block(fresh.name, new, Block(wanted.name, at, checked))
 
 
-def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery | None:
+def changeable(
+    statements: Statements, node: ast.AST, name: str, *, is_inside: bool = False
+) -> TypedQuery | None:
     """Return the value of `name` when no other name can refer to it. None when the change was
     refused: it would show under the other name in Python, but not in the compiled code, which
-    copies.
+    copies. `is_inside`: a part of the value is changed.
     """
     unit, environment = statements.unit, statements.flow.environment
     assert environment is not None
@@ -265,16 +271,18 @@ def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery |
         return None
     if name in statements.flow.iterated:
         message = f"`{name}` is changed while the loop goes through it"
-        unit.refuse(node, "HF023", message, f"for x in list({name}): …")
+        unit.refuse(node, "HF023", message, statements.flow.copying_loops[name])
         return None
     if not entry.owned and isinstance(current.type, ListOf | SetOf | DictOf | ModelOf):
-        message = f"`{name}` is changed here, and something else may hold the same value; copy it"
+        message = held_elsewhere(statements, name, name)
         # The help names another variable for the copy. The compiler treats the branch that captures
         # the old name as a second holder of its value, so an assignment of the copy to the same
         # name would be refused again.
         is_captured = unit.captured is not None and name in unit.captured.names
         own = f"own_{name}" if is_captured else name
         help_ = f"{own} = {_copy_of(name, current.type)}"
+        if is_inside:
+            help_ = deep_copy(unit, own, name)
         items = statements.flow.items_of.get(name)
         if isinstance(current.type, ModelOf) and items is not None:
             message = f"`{name}` is an item of `{items}`, which is changed by giving it other items"
@@ -282,6 +290,25 @@ def changeable(statements: Statements, node: ast.AST, name: str) -> TypedQuery |
         unit.refuse(node, "HF023", message, help_)
         return None
     return current
+
+
+def held_elsewhere(statements: Statements, name: str, text: str) -> str:
+    """Return the message that the value at `text`, a part of that of `name`, has another holder."""
+    holder = statements.unit.holders.get(statements.scope.name(name))
+    found = "something else"
+    if holder is not None:
+        found = f"line {holder.lineno}"
+        written = statements.unit.text(holder)
+        if len(written) <= _SHOWN_MAX and "\n" not in written:
+            found = f"`{written}` ({found})"
+    return f"`{text}` is changed here, and {found} may hold the same value; copy it"
+
+
+def deep_copy(unit: Unit, own: str, name: str) -> str:
+    """Return the line that copies a value with all of its parts."""
+    line = f"{own} = copy.deepcopy({name})"
+    is_imported = unit.outside(ast.Name("copy")) is copy
+    return line if is_imported else f"{line}, with `import copy` in the module"
 
 
 @contextmanager

@@ -77,6 +77,8 @@ class Flow:
     #: The names of the lists over which the loops around this point iterate. Such a list must not
     #: be changed there.
     iterated: list[str] = field(default_factory=list)
+    #: For each of them, the first line of the loop that iterates over a copy instead.
+    copying_loops: dict[str, str] = field(default_factory=dict)
     #: For the name of each loop around this point, the text of what it iterates over.
     items_of: dict[str, str] = field(default_factory=dict)
     returned: list[Type] = field(default_factory=list)

@@ -27,13 +27,11 @@ from holdfast.compiler.context import (
     Helper,
     LocalFunction,
     TypedQuery,
-    Unit,
 )
-from holdfast.compiler.expressions.arguments import given_arguments
-from holdfast.compiler.expressions.declared import returned_type
+from holdfast.compiler.expressions.arguments import Given, given_arguments
 from holdfast.compiler.expressions.inlining import refuse_body
 from holdfast.compiler.expressions.query import NULL, Variable
-from holdfast.compiler.ir import Assign, Inlined, StatementBlock
+from holdfast.compiler.ir import Assign, Inlined
 from holdfast.compiler.statements.aliases import changes_in_place
 from holdfast.compiler.statements.functions import (
     Outer,
@@ -44,11 +42,17 @@ from holdfast.compiler.statements.functions import (
     take,
 )
 from holdfast.compiler.statements.local_names import local_names
-from holdfast.compiler.statements.ownership import captured_by, chains_in, may_change
-from holdfast.compiler.statements.results import Result
-from holdfast.compiler.steps.helpers import is_step, keeps_parameters, own_parts
+from holdfast.compiler.statements.ownership import (
+    captured_by,
+    chains_in,
+    has_parts_that_may_change,
+    may_change,
+)
+from holdfast.compiler.statements.pasting import can_paste, paste
+from holdfast.compiler.statements.results import LoweredBody, result_of
+from holdfast.compiler.steps.helpers import calls_changing, changed_by, is_step, keeps_parameters
 from holdfast.compiler.steps.step_arguments import StepRefused
-from holdfast.compiler.types.types import NEVER, NONE, is_refused, join_all
+from holdfast.compiler.types.types import NEVER, NONE, Type, is_refused, join_all
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -69,6 +73,13 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
     given = given_arguments(statements.expressions, call, helper)
     if given is None:
         raise StepRefused
+    if changed_by(helper) and can_paste(statements, helper):
+        before = len(statements.unit.diagnostics)
+        found = _finish(statements, call, paste(statements, call, helper, given))
+        if len(statements.unit.diagnostics) > before and not helper.is_local:
+            refuse_body(statements.unit, call, helper.name)
+        _share_result(statements, call, helper, given, found.type)
+        return found
     if keeps_parameters(helper):
         for one in given:
             if one.node is not None:
@@ -80,12 +91,26 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
     body = inner.block(inner.unit.functions[inner.scope].body)
     if len(statements.unit.diagnostics) > before and not helper.is_local:
         refuse_body(statements.unit, call, helper.name)
-    found = _finish(statements, inner, call, body)
-    if may_change(found.type):
+    assert inner.result is not None
+    is_open = inner.flow.environment is not None
+    lowered = LoweredBody(body, inner.result, inner.flow.returned, is_open)
+    found = _finish(statements, call, lowered)
+    _share_result(statements, call, helper, given, found.type)
+    return found
+
+
+def _share_result(
+    statements: Statements, call: ast.Call, helper: Helper, given: list[Given], type_: Type
+) -> None:
+    """Record that the result of a helper may be a part of its arguments."""
+    new, fresh = statements.unit.new_calls, statements.unit.fresh_calls
+    is_new = call in fresh and not has_parts_that_may_change(type_)
+    is_new = (is_new or not may_change(type_)) and not changed_by(helper)
+    (new.add if is_new else new.discard)(call)
+    if may_change(type_) and not is_new:
         nodes = (one.node for one in given if one.node is not None)
         chains = (chain for node in nodes for chain in chains_in(node, statements.is_durable))
         statements.share_parts(chains)
-    return found
 
 
 def _at(statements: Statements, call: ast.Call, helper: Helper) -> Helper:
@@ -109,36 +134,22 @@ def _inside(statements: Statements, call: ast.Call, helper: Helper) -> Statement
     environment = Environment({})
     if helper.is_local:
         environment = environment_of(statements, LocalFunction(helper.node, helper.sees), here)
-    elif changes_in_place(node):
-        unit.captured = captured_by(node, lambda part: is_step(unit, helper.sees, part))
+    elif changes_in_place(node) or calls_changing(unit, helper.sees, node):
+        unit.captured = captured_by(node, lambda part: is_step(unit, helper.sees, part), ())
     names = local_names(node)
     for name in names:
         environment = environment.without(name)
     scope = unit.scope(statements.scope, node, names, sees=helper.sees, is_inlined=True)
     inner = statements.inner(scope, environment, Outer(statements, here, helper.node), unit)
     inner.flow.protections = statements.flow.protections
-    inner.result = _result(unit, node)
+    inner.result = result_of(unit, node)
     return inner
 
 
-def _result(unit: Unit, node: ast.FunctionDef) -> Result:
-    found = [part for part in own_parts(node) if isinstance(part, ast.Return)]
-    last = found[0] if len(found) == 1 and found[0] is node.body[-1] else None
-    is_procedure = all(_gives_none(part.value) for part in found)
-    return Result(returned_type(unit, node), last, is_procedure)
-
-
-def _gives_none(value: ast.expr | None) -> bool:
-    return value is None or (isinstance(value, ast.Constant) and value.value is None)
-
-
-def _finish(
-    statements: Statements, inner: Statements, call: ast.Call, body: StatementBlock
-) -> TypedQuery:
-    result, types = inner.result, inner.flow.returned
-    assert result is not None
+def _finish(statements: Statements, call: ast.Call, lowered: LoweredBody) -> TypedQuery:
+    body, result, types, is_open = lowered
     origin = statements.origin(call)
-    if inner.flow.environment is not None:
+    if is_open:
         types.append(NONE)
         if result.variable is not None:
             body = (*body, Assign(origin, ((result.variable, TypedQuery(NULL, NONE)),)))

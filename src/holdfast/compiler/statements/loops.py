@@ -313,6 +313,9 @@ def _round(
     first = statements.collected(enter)
     iterated = list(walked_names(node.iter)) if isinstance(node, ast.For) else []
     flow.iterated.extend(iterated)
+    if isinstance(node, ast.For):
+        target, items = map(statements.unit.text, (node.target, node.iter))
+        flow.copying_loops.update(dict.fromkeys(iterated, f"for {target} in list({items}): …"))
     if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
         flow.items_of[node.target.id] = statements.unit.text(node.iter)
     flow.loops.append(point)

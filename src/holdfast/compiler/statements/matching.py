@@ -19,6 +19,7 @@ from holdfast.compiler.context import (
 from holdfast.compiler.expressions.choices import connect
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.ir import Assign, If, StatementBlock
+from holdfast.compiler.statements.moves import moved_levels
 from holdfast.compiler.statements.patterns import match_pattern
 from holdfast.compiler.statements.subjects import (
     CaseMatch,
@@ -40,19 +41,21 @@ def lower_match(statements: Statements, node: ast.Match) -> None:
 
 def _subject(statements: Statements, node: ast.Match) -> Subject:
     """Return the subject, evaluated once. A name, or a field of a name, needs no new variable."""
+    owned = moved_levels(statements, node.subject, node.subject)
     value = statements.value(node.subject)
+    owned = max(owned, statements.owned(node.subject, value.type))
     path = path_of(node.subject)
     root = None if path is None else path.split(".", 1)[0]
     if is_refused(value.type):
         return Subject(value.query, REFUSED, None)
     if root is not None and statements.scope.is_local(root) and not value.fails:
-        return Subject(value.query, value.type, path)
+        return Subject(value.query, value.type, path, owned=owned)
     if isinstance(value.query, Variable):
-        return Subject(value.query, value.type, None)
+        return Subject(value.query, value.type, None, owned=owned)
     variable = statements.scope.name("subject", (node, "subject"))
     origin = statements.origin(node.subject)
     statements.emit(Assign(origin, ((variable, value),)))
-    return Subject(Variable(variable), value.type, None)
+    return Subject(Variable(variable), value.type, None, owned=owned)
 
 
 def _cases(statements: Statements, node: ast.Match, subject: Subject, number: int) -> None:
@@ -82,10 +85,10 @@ def _cases(statements: Statements, node: ast.Match, subject: Subject, number: in
     text = f"match {statements.unit.text(node.subject)}"
     origin = statements.origin(case.pattern, text)
     if test is None or not any(atom not in left.covered for atom in atoms_of(subject.type)):
-        statements.emit_all(_arm(statements, case, found))
+        statements.emit_all(_arm(statements, case, found, subject))
         _refuse_later(statements, node, number)
         return
-    body = _arm(statements, case, found)
+    body = _arm(statements, case, found, subject)
     after = flow.environment
     flow.environment = _untaken(before, case, left, found)
     orelse = statements.collected(lambda: _cases(statements, node, left, number + 1))
@@ -154,11 +157,18 @@ def _test(
     return test
 
 
-def _arm(statements: Statements, case: ast.match_case, found: CaseMatch) -> StatementBlock:
+def _arm(
+    statements: Statements, case: ast.match_case, found: CaseMatch, subject: Subject
+) -> StatementBlock:
+    # Two names of a pattern may hold the same value, or one of them a part of the other.
+    whole = len(found.bindings) == 1 and found.bindings[0][1].query == subject.query
+    owned = subject.owned if whole else 0
+
     def lower() -> None:
         if found.bindings:
             values = tuple(
-                (statements.hold(name, value.type), value) for name, value in found.bindings
+                (statements.hold(name, value.type, owned=owned), value)
+                for name, value in found.bindings
             )
             text = f"case {statements.unit.text(case.pattern)}"
             statements.emit(Assign(statements.origin(case.pattern, text), values))

@@ -26,6 +26,7 @@ def find_methods(statements: Statements, node: ast.AST) -> None:
         with unit.trial():
             owner = statements.expressions.lower(call.func.value)
         helper = method_of(unit, owner.type, call)
+        unit.methods[call] = helper
         if helper is not None and not helper.is_expression:
             unit.helpers[call] = helper
             # What was said about the expressions around this call is no longer true.

@@ -78,8 +78,8 @@ def lower_mutator(statements: Statements, node: ast.Expr, call: ast.Call, name: 
 
 
 def family_of(statements: Statements, name: str) -> str:
-    type_ = getattr(statements.entry(name), "type", None)
-    match type_:
+    environment = statements.flow.environment
+    match None if environment is None else environment.known(name):
         case ListOf(is_tuple=False):
             return "list"
         case DictOf():

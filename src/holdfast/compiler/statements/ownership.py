@@ -17,7 +17,7 @@ has no parts that can be changed (text, numbers, tuples of them) never counts as
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
 from holdfast.api.surface import ask, wait_for_event
@@ -182,15 +182,19 @@ def _levels(type_: Type, chain: Chain) -> int:
     return len(chain.accesses) + (1 if is_inner else 0)
 
 
-def captured_by(function: ast.FunctionDef, is_step: IsDurable) -> Captured:
-    """Return what the branches and local functions of `function` may keep."""
+def captured_by(
+    function: ast.FunctionDef, is_step: IsDurable, pasted: Collection[ast.FunctionDef]
+) -> Captured:
+    """Return what the branches and local functions of `function` may keep. The body of each
+    `pasted` function is lowered as statements of `function`.
+    """
     inside = [
         node
         for node in ast.walk(function)
-        if isinstance(node, ast.FunctionDef | ast.Lambda) and node is not function
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and node not in (function, *pasted)
     ]
     chains = {chain for node in inside for chain in chains_in(node, is_step)}
-    return Captured(captured_names(function, is_step), tuple(chains))
+    return Captured(captured_names(function, is_step, pasted), tuple(chains))
 
 
 def captured_levels(captured: Captured, name: str, type_: Type) -> int:

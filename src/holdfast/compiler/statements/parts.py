@@ -31,7 +31,9 @@ from holdfast.compiler.expressions.query import ArrayOf, Block, FunctionCall, Ob
 from holdfast.compiler.ir import Assign, StatementBlock
 from holdfast.compiler.statements.changes import (
     changeable,
+    deep_copy,
     give,
+    held_elsewhere,
     keeping_facts,
     lower_item_assignment,
 )
@@ -231,7 +233,7 @@ def _taken_out(statements: Statements, node: ast.AST, path: ast.expr) -> ast.Nam
     """Give the part a name of its own; None when the change was refused."""
     unit, chain = statements.unit, chain_of(path)
     assert chain is not None
-    if changeable(statements, path, chain.name) is None:
+    if changeable(statements, path, chain.name, is_inside=True) is None:
         return None
     entry = statements.entry(chain.name)
     assert isinstance(entry, Held)
@@ -246,8 +248,8 @@ def _taken_out(statements: Statements, node: ast.AST, path: ast.expr) -> ast.Nam
         return None
     text, owned = unit.text(path), entry.owned - len(chain.accesses)
     if owned < 1 and isinstance(part.type, ListOf | SetOf | DictOf | ModelOf):
-        message = f"`{text}` is changed here, and something else may hold the same value; copy it"
-        help_ = f"{chain.name} = copy.deepcopy({chain.name})"
+        message = held_elsewhere(statements, chain.name, text)
+        help_ = deep_copy(unit, chain.name, chain.name)
         unit.refuse(path, "HF023", message, help_)
         return None
     variable = statements.scope.name(text)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holdfast.api.requests import REQUEST_CANCELLED
 from holdfast.api.tasks import RequestCancelled
-from holdfast.compiler.context import Held, TypedQuery, join_environments
+from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, join_environments
 from holdfast.compiler.expressions.query import (
     Constant,
     FieldOf,
@@ -72,7 +72,8 @@ def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.wi
         _lower_body(statements, node)
         return
     action, type_ = found
-    variable = statements.hold(named.id, type_)
+    # The data was made from JSON for this request, so no other name refers to it.
+    variable = statements.hold(named.id, type_, owned=EVERYTHING)
     origin = statements.origin(call, f"with {statements.unit.text(call)}")
     statements.emit(StepStatement(origin, action, (Target(variable),)))
     _lower_block(statements, node, variable)

@@ -5,14 +5,16 @@ body.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.compiler.context import Held, TypedQuery
-from holdfast.compiler.expressions.declared import as_declared
+from holdfast.compiler.context import Held, TypedQuery, Unit
+from holdfast.compiler.expressions.declared import as_declared, returned_type
 from holdfast.compiler.expressions.error_values import marked
 from holdfast.compiler.expressions.query import NULL
-from holdfast.compiler.ir import Assign, Leave, SourcePlace, Way
+from holdfast.compiler.ir import Assign, Leave, SourcePlace, StatementBlock, Way
+from holdfast.compiler.statements.flow import Meeting
+from holdfast.compiler.steps.helpers import own_parts
 from holdfast.compiler.types.types import NONE, Type, is_refused
 
 if TYPE_CHECKING:
@@ -34,6 +36,34 @@ class Result:
     is_left: bool = False
     #: True as long as no other name refers to the list or dict that the body returns.
     is_fresh: bool = True
+    #: True when the call is a statement, which drops its value.
+    is_dropped: bool = False
+    #: In a body that is pasted into its caller (`pasting`), the names that belong to the helper.
+    names: frozenset[str] | None = None
+    #: What is known at the end of such a body.
+    end: Meeting = field(default_factory=Meeting)
+
+
+class LoweredBody(NamedTuple):
+    """The statements of a helper's body, the types that it returns, and whether a way leads to its
+    end.
+    """
+
+    block: StatementBlock
+    result: Result
+    types: list[Type]
+    is_open: bool
+
+
+def result_of(unit: Unit, node: ast.FunctionDef) -> Result:
+    found = [part for part in own_parts(node) if isinstance(part, ast.Return)]
+    last = found[0] if len(found) == 1 and found[0] is node.body[-1] else None
+    is_procedure = all(_gives_none(part.value) for part in found)
+    return Result(returned_type(unit, node), last, is_procedure)
+
+
+def _gives_none(value: ast.expr | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
 
 
 def lower_result(statements: Statements, node: ast.AST, given: ast.expr | None) -> None:
@@ -43,12 +73,13 @@ def lower_result(statements: Statements, node: ast.AST, given: ast.expr | None) 
     value = TypedQuery(NULL, NONE)
     if given is not None:
         result.is_fresh = result.is_fresh and _is_fresh(statements, given)
-        value = statements.value(given)
+        value = statements.value(given, is_kept=not result.is_dropped)
         value = as_declared(statements.unit, given, value, result.declared, "the result")
         value = marked(value)
     flow.returned.append(value.type)
     if node is result.last and not flow.finals:
         result.value = value
+        result.end.reach(flow.environment)
     else:
         if not result.is_procedure:
             result.variable = statements.scope.name("return_value")
@@ -66,11 +97,15 @@ def leaving(statements: Statements, origin: SourcePlace) -> Leave:
     statements.result.is_left = True
     if flow.finals:
         flow.finals[-1].meetings[Way.RETURN].reach(flow.environment)
+    else:
+        statements.result.end.reach(flow.environment)
     return Leave(origin)
 
 
 def _is_fresh(statements: Statements, node: ast.expr) -> bool:
+    assert statements.result is not None
     if isinstance(node, ast.Name):
-        entry = statements.entry(node.id)
-        return isinstance(entry, Held) and entry.owned > 0
+        entry, names = statements.entry(node.id), statements.result.names
+        is_own = names is None or node.id in names
+        return is_own and isinstance(entry, Held) and entry.owned > 0
     return isinstance(node, ast.Constant) or statements.is_fresh(node)

@@ -79,7 +79,7 @@ from holdfast.compiler.context import (
     join_environments,
 )
 from holdfast.compiler.expressions.expressions import Expressions
-from holdfast.compiler.expressions.query import Variable
+from holdfast.compiler.expressions.query import Constant, Variable
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.ir import (
     Action,
@@ -90,6 +90,7 @@ from holdfast.compiler.ir import (
     If,
     Note,
     Publish,
+    Raise,
     RunEach,
     Sleep,
     SleepUntil,
@@ -119,6 +120,7 @@ from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.mutators import lower_mutator
+from holdfast.compiler.statements.new_values import gives_new_value
 from holdfast.compiler.statements.ownership import (
     captured_levels,
     chains_in,
@@ -141,6 +143,7 @@ from holdfast.compiler.statements.unsupported import refuse_statement
 from holdfast.compiler.steps.branching import Branch
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.steps.helpers import (
+    changed_by,
     find_helper,
     find_step,
     is_step,
@@ -150,7 +153,7 @@ from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
 from holdfast.compiler.steps.logs import logger_of, lower_log
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
-from holdfast.compiler.types.types import NEVER, Type, is_refused, join
+from holdfast.compiler.types.types import NEVER, STR, Type, is_refused, join
 from holdfast.compiler.variable_names import VariableScopeNames
 
 _EMPTY: Final = Environment({})
@@ -170,10 +173,21 @@ class Statements:
         #: the body of a helper.
         self.result: Result | None = None
         self.hoisted: dict[ast.AST, TypedQuery] = {}
+        #: The helpers whose bodies are lowered here as statements of this function; see `pasting`.
+        self.pasted: tuple[ast.FunctionDef, ...] = ()
+        #: The expression that is all of the present statement, or all of its right side.
+        self.whole: ast.expr | None = None
+        #: True when the present statement uses no value, as `add(lines, line)` does.
+        self.drops_value = False
         self._expressions = Expressions(
             unit, scope, flow.environment or _EMPTY, self.hoisted, around=self.around
         )
         self._pending: list[Statement] = []
+
+    def read_in(self, unit: Unit) -> None:
+        """Lower the next statements with the source and the outer names of this unit."""
+        self.unit = unit
+        self._expressions = replace(self._expressions, unit=unit)
 
     # Expressions of the statement that is being lowered.
 
@@ -190,7 +204,7 @@ class Statements:
 
     @property
     def steps(self) -> Steps:
-        return Steps(self.expressions, self._branch)
+        return Steps(self.expressions, self)
 
     def prepare(self, node: ast.expr) -> None:
         """Hoist the durable calls of an expression that is lowered next: move each before the
@@ -198,10 +212,10 @@ class Statements:
         """
         hoist(self, node)
 
-    def value(self, node: ast.expr) -> TypedQuery:
+    def value(self, node: ast.expr, *, is_kept: bool = True) -> TypedQuery:
         self.prepare(node)
         found = self.expressions.lower(node)
-        self.share(node, is_kept=True, type_=found.type)
+        self.share(node, is_kept=is_kept, type_=found.type if is_kept else NEVER)
         return found
 
     def test(self, node: ast.expr) -> TypedQuery:
@@ -232,7 +246,20 @@ class Statements:
             names = kept_names(node, self._copies, is_kept=is_kept)
             self.flow.environment = environment.shared((name, 0) for name in names)
             if type_ is None or may_change(type_):
-                self.share_parts(chains_in(node, self.is_durable, is_inner=is_inner))
+                self.share_parts(chains_in(node, self._is_new, is_inner=is_inner))
+            self._note_holder(node, environment)
+
+    def _note_holder(self, node: ast.expr, before: Environment) -> None:
+        """Record the expression that keeps values of names, for the refusal of a later change."""
+        after = self.flow.environment
+        assert after is not None
+        if after is before:
+            return
+        for name in self.scope.local_names:
+            was, entry = before.entries.get(name), after.entries.get(name)
+            is_kept = isinstance(was, Held) and isinstance(entry, Held) and entry.owned < was.owned
+            if is_kept:
+                self.unit.holders[self.scope.name(name)] = node
 
     def share_parts(self, chains: Iterable[Chain]) -> None:
         """Record that parts of values have a second name from here on."""
@@ -246,12 +273,29 @@ class Statements:
 
     def _copies(self, node: ast.AST, /) -> bool:
         """Return True for a call that keeps no reference to its arguments."""
-        helper = find_helper(self.unit, self.scope, node)
-        return self.is_durable(node) if helper is None else not keeps_parameters(helper)
+        helper = self._helper(node)
+        if helper is None:
+            return self.is_durable(node)
+        # The statements of a pasted helper have said what they keep.
+        return bool(changed_by(helper)) or not keeps_parameters(helper)
+
+    def _helper(self, node: ast.AST) -> Helper | None:
+        """Return the helper or the method of a model that `node` calls; None for other nodes."""
+        found = find_helper(self.unit, self.scope, node)
+        if found is None and isinstance(node, ast.Call):
+            found = self.unit.methods.get(node)
+        return found
+
+    def _is_new(self, node: ast.AST, /) -> bool:
+        """Return True for a call whose result shares nothing with its arguments."""
+        helper = self._helper(node)
+        if helper is None:
+            return self.is_durable(node)
+        return node in self.unit.new_calls or (helper.is_expression and gives_new_value(helper))
 
     def _fresh_call(self, node: ast.Call, /) -> bool | None:
-        if find_helper(self.unit, self.scope, node) is not None:
-            return node in self.unit.fresh_calls
+        if self._helper(node) is not None:
+            return node in self.unit.fresh_calls or self._is_new(node)
         return True if self.is_durable(node) else None
 
     def is_fresh(self, node: ast.AST) -> bool:
@@ -275,11 +319,20 @@ class Statements:
         Choice, Succeed, Fail and Wait have no Catch. Without this, a division by zero would skip
         the handlers and the undo steps.
         """
-        if not (value.fails and self.flow.protections):
-            return value
+        return self.kept(value, node, what) if value.fails and self.flow.protections else value
+
+    def kept(self, value: TypedQuery, node: ast.AST, what: str, /) -> TypedQuery:
+        """Return the value from a variable, which a statement before this point assigns."""
         variable = self.scope.name(what, (node, what))
         self.emit(Assign(self.origin(node), ((variable, value),)))
         return TypedQuery(Variable(variable), value.type)
+
+    def require(self, test: TypedQuery, name: str, expected: str, node: ast.AST, /) -> None:
+        """Emit a check that raises a ValueError when the test is false."""
+        test = self.protected(test, node, "test")
+        message = TypedQuery(Constant(f"{name} is not {expected}"), STR)
+        error = Raise(self.origin(node, "ValueError"), ValueError, message)
+        self.emit(If(self.origin(node, f"is {name} {expected}?"), test, (), (error,)))
 
     def hoist(self, node: ast.expr, function: object, /) -> TypedQuery:
         """Move a durable call inside an expression before the statement, as a step with its own
@@ -490,6 +543,12 @@ class Statements:
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
+            case ast.Expr() | ast.Assign() | ast.AnnAssign() | ast.Return():
+                self.whole = node.value
+            case _:
+                self.whole = None
+        self.drops_value = isinstance(node, ast.Expr)
+        match node:
             case ast.Assign():
                 lower_assignment(self, node)
             case ast.AnnAssign():
@@ -664,11 +723,12 @@ class Statements:
         """Return the statements of the function of a branch, or of a helper with its `unit`."""
         return Statements(unit or self.unit, scope, Flow(environment), outer)
 
-    def _branch(
+    def lower_branch(
         self,
         expressions: Expressions,
         function: ast.Lambda | LocalFunction,
         types: tuple[Type, ...],
         returns_errors: bool,
+        /,
     ) -> Branch:
         return lower_branch(self, expressions, function, types, returns_errors=returns_errors)

@@ -29,13 +29,15 @@ Atom: TypeAlias = tuple[Any, ...]
 class Subject:
     """The subject of a match. `path` is the key of facts about it, None when it has no name.
 
-    `covered` are the values that earlier cases have taken.
+    `covered` are the values that earlier cases have taken. `owned` says how many levels of the
+    value a name of a case takes over.
     """
 
     query: QueryTree
     type: Type
     path: str | None
     covered: frozenset[Atom] = frozenset()
+    owned: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,23 +7,24 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from holdfast.api.surface import Task, Workflow
-from holdfast.compiler.context import LocalFunction, TypedQuery
+from holdfast.compiler.context import LocalFunction, TypedQuery, fails_of
+from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.expressions import Expressions
-from holdfast.compiler.expressions.query import Binary, Constant, FunctionCall, QueryTree
+from holdfast.compiler.expressions.query import ArrayOf, Binary, Constant, FunctionCall, QueryTree
 from holdfast.compiler.ir import Action, RunEach, RunFirst, RunParallel, StatementBlock
 from holdfast.compiler.steps.batches import in_batches
 from holdfast.compiler.steps.helpers import is_helper
 from holdfast.compiler.steps.step_arguments import (
     Count,
     StepRefused,
-    at_most,
     refuse,
     require_count,
 )
 from holdfast.compiler.types.types import (
+    BOOL,
     INT,
     NONE,
     REFUSED,
@@ -37,6 +38,9 @@ from holdfast.compiler.types.types import (
 )
 
 RETURN_EXCEPTIONS: Final = "return_exceptions"
+_COUNTS: Final = frozenset({"at_least", "batch", "concurrency", "tolerate"})
+#: The arguments with which a branch may fail, so that its result is None.
+_LIMITS: Final = frozenset({"at_least", "tolerate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +52,41 @@ class Branch:
     result: Type
 
 
-#: A function that lowers the body of a branch: a `lambda` or a `def`, whose parameters have these
-#: types. With True the branch returns its error instead of raising it.
-BranchLowering = Callable[[Expressions, ast.Lambda | LocalFunction, tuple[Type, ...], bool], Branch]
+class BranchingStatements(Protocol):
+    """The statements around the call, in which its branches and its checks are lowered."""
+
+    def lower_branch(
+        self,
+        expressions: Expressions,
+        function: ast.Lambda | LocalFunction,
+        types: tuple[Type, ...],
+        returns_errors: bool,
+        /,
+    ) -> Branch:
+        """Lower the body of a branch: a `lambda` or a `def`, whose parameters have these types.
+        With `returns_errors` the branch returns its error instead of raising it.
+        """
+
+    def kept(self, value: TypedQuery, node: ast.expr, what: str, /) -> TypedQuery:
+        """Compute the value before the call, in a variable."""
+
+    def require(self, test: TypedQuery, name: str, expected: str, node: ast.expr, /) -> None:
+        """Raise a ValueError before the call when the test is false: `name` is not as expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branching:
     expressions: Expressions
-    lower_branch: BranchLowering
+    statements: BranchingStatements
 
     def parallel(self, node: ast.Call, found: dict[str, Any]) -> tuple[Action, Type]:
         branches = self._branches(node, "parallel", found)
         bodies = tuple(branch.body for branch in branches)
-        if "at_least" not in found:
-            results = tuple(branch.result for branch in branches)
-            return RunParallel(bodies, None, None), TupleOf(results)
-        count = Count("at_least", 1, len(branches))
-        needed = require_count(self.expressions, found["at_least"], count)
-        number = self.expressions.lower(found["at_least"])
-        tolerated = _fewer(Constant(len(branches)), number)
-        results = tuple(join(branch.result, NONE) for branch in branches)
-        return RunParallel(bodies, needed, tolerated), TupleOf(results)
+        concurrency = self._count(found, Count("concurrency", 0))
+        needed, tolerated = self._quorum(found, Constant(len(branches)), len(branches))
+        is_partial = not _LIMITS.isdisjoint(found)
+        results = (join(one.result, NONE) if is_partial else one.result for one in branches)
+        return RunParallel(bodies, concurrency, needed, tolerated), TupleOf(tuple(results))
 
     def first(self, node: ast.Call, found: dict[str, Any]) -> tuple[Action, Type]:
         branches = self._branches(node, "first", found)
@@ -81,37 +98,62 @@ class Branching:
         function = self._function(found["function"], 1)
         if is_refused(items.type):
             raise StepRefused
+        if items.fails and not _COUNTS.isdisjoint(found):
+            # Python evaluates the items before it checks the numbers.
+            items = self.statements.kept(items, found["items"], "items")
+        concurrency = self._count(found, Count("concurrency", 0))
         size = self._count(found, Count("batch", 1))
         if size is not None:
             items = in_batches(items, size)
+        needed, tolerated = self._quorum(found, FunctionCall("count", (items.query,)))
         element = element_of(items.type) or REFUSED
         returns_errors = self._returns_errors(node, found)
-        branch = self.lower_branch(self.expressions, function, (element,), returns_errors)
-        concurrency = self._count(found, Count("concurrency", 0))
-        needed, tolerated = self._quorum(node, found, items)
-        result = branch.result if tolerated is None else join(branch.result, NONE)
+        branch = self.statements.lower_branch(
+            self.expressions, function, (element,), returns_errors
+        )
+        result = branch.result if _LIMITS.isdisjoint(found) else join(branch.result, NONE)
         action = RunEach(items, branch.parameters[0], branch.body, concurrency, needed, tolerated)
         return action, ListOf(result)
 
     def _quorum(
-        self, node: ast.Call, found: dict[str, Any], items: TypedQuery
+        self, found: dict[str, Any], total: QueryTree, most: int | None = None
     ) -> tuple[TypedQuery | None, TypedQuery | None]:
-        """Return how many calls of `each` must succeed, and how many may fail."""
+        """Return how many of the `total` branches must succeed, and how many may fail. `most` is
+        their number if it is known.
+        """
+        tolerated = self._count(found, Count("tolerate", 0))
         if "at_least" not in found:
-            return None, self._count(found, Count("tolerate", 0))
-        if "tolerate" in found:
-            message = "with at_least all that is not needed may fail; tolerate has nothing to add"
-            number = self.expressions.unit.text(found["at_least"])
-            help_ = f"each(items, function, at_least={number})"
-            raise refuse(self.expressions, node, "HF008", message, help_)
-        value = require_count(self.expressions, found["at_least"], Count("at_least", 1))
-        total = FunctionCall("count", (items.query,))
-        needed = at_most(value, total, "ValueError: at_least is not 1 to the number of calls")
-        return needed, _fewer(total, self.expressions.lower(found["at_least"]))
+            return None, tolerated
+        needed = self._checked(found["at_least"], Count("at_least", 1, most), total)
+        if needed.query == total:
+            return None, None
+        # One failure more than `spare` leaves too few branches: its error is the one to raise.
+        spare = _fewer(total, needed)
+        return needed, spare if tolerated is None else _smaller(tolerated, spare)
 
     def _count(self, found: dict[str, Any], count: Count) -> TypedQuery | None:
         node = found.get(count.name)
-        return None if node is None else require_count(self.expressions, node, count)
+        return None if node is None else self._checked(node, count, None)
+
+    def _checked(self, node: ast.expr, count: Count, total: QueryTree | None) -> TypedQuery:
+        """Return the number. A number or `total` that only the run knows is checked before the
+        call.
+        """
+        value = require_count(self.expressions, node, count)
+        if isinstance(value.query, Constant) and (total is None or isinstance(total, Constant)):
+            return value
+        if value.fails or not is_name(value.query):
+            value = self.statements.kept(value, node, count.name)
+        test: QueryTree = Binary(">=", value.query, Constant(count.least))
+        if total is not None:
+            is_reached = Binary("<=", value.query, total)
+            is_known = isinstance(value.query, Constant)
+            test = is_reached if is_known else Binary("and", test, is_reached)
+        expected = count.expected
+        if total is not None and count.most is None:
+            expected = f"{count.least} to the number of calls"
+        self.statements.require(TypedQuery(test, BOOL), count.name, expected, node)
+        return value
 
     def _branches(self, node: ast.Call, name: str, found: dict[str, Any]) -> list[Branch]:
         nodes: tuple[ast.expr, ...] = found.get("branches", ())
@@ -121,7 +163,7 @@ class Branching:
         functions = [self._function(branch, 0) for branch in nodes]
         returns_errors = self._returns_errors(node, found)
         return [
-            self.lower_branch(self.expressions, function, (), returns_errors)
+            self.statements.lower_branch(self.expressions, function, (), returns_errors)
             for function in functions
         ]
 
@@ -134,7 +176,7 @@ class Branching:
             case value:
                 message = f"{RETURN_EXCEPTIONS} decides the type of the result: it is no variable"
                 raise refuse(self.expressions, value, "HF008", message, f"{RETURN_EXCEPTIONS}=True")
-        for name in ("at_least", "tolerate"):
+        for name in sorted(_LIMITS):
             if name in found:
                 message = f"with {RETURN_EXCEPTIONS} no branch fails; {name} has nothing to count"
                 help_ = f"{RETURN_EXCEPTIONS}=True, and count the errors in the result"
@@ -213,6 +255,15 @@ def _fewer(total: QueryTree, number: TypedQuery) -> TypedQuery:
             return TypedQuery(Constant(all_ - value), INT, number.fails)
         case _:
             return TypedQuery(Binary("-", total, number.query), INT, number.fails)
+
+
+def _smaller(left: TypedQuery, right: TypedQuery) -> TypedQuery:
+    match left.query, right.query:
+        case Constant(int(one)), Constant(int(other)):
+            return TypedQuery(Constant(min(one, other)), INT)
+        case one, other:
+            smallest = FunctionCall("min", (ArrayOf((one, other)),))
+            return TypedQuery(smallest, INT, fails_of(left, right))
 
 
 def _takes(function: ast.Lambda | LocalFunction, parameters: int) -> bool:

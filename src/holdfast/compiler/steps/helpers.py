@@ -36,7 +36,7 @@ from typing import Any, Final
 from holdfast.compiler.context import Dispatch, Helper, NamedValue, Repeated, Taking, Unit
 from holdfast.compiler.expressions.outside import tasks_by_name
 from holdfast.compiler.source import Source
-from holdfast.compiler.statements.aliases import TAKES, is_change, kept_by_statements
+from holdfast.compiler.statements.aliases import TAKES, changed_names, is_change, kept_by_statements
 from holdfast.compiler.statements.local_names import bound_names, local_names
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.types.failures import is_own
@@ -137,7 +137,7 @@ def find_helper(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Helper 
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
         return None
     if node not in unit.helpers:
-        unit.helpers[node] = _find(unit, scope, node.func, ())
+        unit.helpers[node] = helper_called(unit, scope, node.func, ())
     return unit.helpers[node]
 
 
@@ -146,23 +146,143 @@ def is_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> bool:
     return find_durable(unit, scope, node) is not None
 
 
-def keeps_parameters(helper: Helper) -> bool:
-    """Return True when the body of a helper may keep a list or dict from its arguments."""
+def keeps_parameters(helper: Helper, around: tuple[ast.FunctionDef, ...] = ()) -> bool:
+    """Return True when the body of a helper may keep a list or dict from its arguments. `around`:
+    the bodies that call it.
+    """
     node, unit = helper.node, helper.unit
-    kept = kept_by_statements(node, lambda part: is_step(unit, helper.sees, part))
+    if node in around:
+        return True
+    inner = VariableScopeNames(None, local_names(node), helper.sees)
+
+    def keeps_nothing(part: ast.AST) -> bool:
+        if is_step(unit, helper.sees, part):
+            return True
+        called = None
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
+            called = helper_called(unit, inner, part.func, (*around, node))
+        return called is not None and not keeps_parameters(called, (*around, node))
+
+    kept = kept_by_statements(node, keeps_nothing)
     return any(part.arg in kept for part in ast.walk(node.args) if isinstance(part, ast.arg))
+
+
+def changed_by(helper: Helper) -> frozenset[str]:
+    """Return the parameters and outer variables that a helper changes for its caller, too."""
+    return _changed_by(helper, ())
+
+
+def _changed_by(helper: Helper, around: tuple[ast.FunctionDef, ...]) -> frozenset[str]:
+    node, known = helper.node, helper.unit.changed
+    # The function of a comprehension has a name that no author can write.
+    if node in around or not node.name.isidentifier():
+        return frozenset()
+    if node not in known:
+        scope = VariableScopeNames(None, local_names(node), helper.sees)
+        parts = list(own_parts(node))
+        changed = {*changed_names(parts), *_changed_by_calls(helper, scope, (*around, node))}
+        parameters = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        found = {name for name in changed & parameters if not is_bound_in_body(node, name)}
+        if helper.is_local:
+            found |= changed - scope.local_names.keys()
+            for part in parts:
+                found.update(part.names if isinstance(part, ast.Nonlocal) else ())
+        known[node] = frozenset(found)
+    return known[node]
+
+
+def _changed_by_calls(
+    helper: Helper, scope: VariableScopeNames, around: tuple[ast.FunctionDef, ...]
+) -> Iterator[str]:
+    """Yield the names that the helpers which a helper calls change."""
+    for part in own_parts(helper.node):
+        if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Name)):
+            continue
+        called = helper_called(helper.unit, scope, part.func, around)
+        if called is None:
+            continue
+        changed = _changed_by(called, around)
+        places = [one.arg for one in (*called.node.args.posonlyargs, *called.node.args.args)]
+        given = [*zip(places, part.args, strict=False)]
+        given += [(str(word.arg), word.value) for word in part.keywords]
+        for name, value in given:
+            if name in changed and isinstance(value, ast.Name):
+                yield value.id
+        if called.is_local:
+            yield from changed - {*places}
+
+
+def pasted_functions(
+    unit: Unit, scope: VariableScopeNames, function: ast.FunctionDef
+) -> tuple[ast.FunctionDef, ...]:
+    """Return the local helpers that change variables of `function`, if each of their names only
+    stands in calls that become statements of `function` itself.
+    """
+    found: dict[str, ast.FunctionDef] = {}
+    for part in own_parts(function):
+        if isinstance(part, ast.FunctionDef):
+            helper = _helper(unit, scope, part, (), is_local=True)
+            if changed_by(helper) and not has_functions(part):
+                found[part.name] = part
+    called = [part for one in (function, *found.values()) for part in own_parts(one)]
+    calls = [
+        part.func.id
+        for part in called
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+    ]
+    named = [part.id for part in ast.walk(function) if isinstance(part, ast.Name)]
+    is_called = all(named.count(name) == calls.count(name) for name in found)
+    return tuple(found.values()) if is_called else ()
+
+
+def lacks_nonlocal(helper: Helper) -> bool:
+    """Return True when `nonlocal` is missing in a local helper: it changes a variable of its own
+    that has no value, and Python raises UnboundLocalError.
+    """
+    parameters = {part.arg for part in ast.walk(helper.node.args) if isinstance(part, ast.arg)}
+    own = {*local_names(helper.node)} - parameters - {*changed_by(helper)}
+    return any(
+        isinstance(part, ast.AugAssign)
+        and isinstance(part.target, ast.Name)
+        and part.target.id in own
+        and helper.sees.is_local(part.target.id)
+        for part in own_parts(helper.node)
+    )
+
+
+def has_functions(node: ast.FunctionDef) -> bool:
+    """Return True when a function contains a `def` or a `lambda`."""
+    return any(isinstance(part, ast.FunctionDef | ast.Lambda) for part in own_parts(node))
+
+
+def calls_changing(unit: Unit, scope: VariableScopeNames, function: ast.FunctionDef) -> bool:
+    """Return True when a function calls a helper that changes its arguments, or may call such a
+    method. A local helper that changes something does so inside of the function.
+    """
+    own = local_names(function)
+    for part in ast.walk(function):
+        match part:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+                if name in own:
+                    return True
+            case ast.Call(func=ast.Name(id=name)) if name not in own:
+                helper = helper_called(unit, scope, part.func, ())
+                if helper is not None and changed_by(helper):
+                    return True
+    return False
 
 
 def is_helper(function: object) -> bool:
     return isinstance(function, FunctionType) and _definition(function) is not None
 
 
-def _find(
+def helper_called(
     unit: Unit,
     scope: VariableScopeNames,
     function: ast.expr,
     around: tuple[ast.FunctionDef, ...],
 ) -> Helper | None:
+    """Return the helper that this function names. `around`: the bodies around the call."""
     root = function
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -353,7 +473,7 @@ def _called(
         durable = find_durable(unit, inner, part) or find_tools(unit, inner, part)
         if durable is not None or find_taking(inner, part) is not None:
             found.append(None)
-        elif helper := _find(unit, inner, part.func, (*around, node)):
+        elif helper := helper_called(unit, inner, part.func, (*around, node)):
             found.append(helper)
     return tuple(found)
 

@@ -17,7 +17,16 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
-from holdfast.compiler.types.types import FLOAT, INT, describe, is_refused, is_text, may_be_none
+from holdfast.compiler.types.types import (
+    ELAPSED,
+    FLOAT,
+    INT,
+    describe,
+    is_refused,
+    is_text,
+    may_be_none,
+)
+from holdfast.limits import STATE_SECONDS_MAX
 
 
 class StepRefused(Exception):  # noqa: N818 - `Steps` catches it
@@ -60,9 +69,18 @@ def require_duration(expressions: Expressions, node: ast.expr) -> TypedQuery:
         isinstance(value.query.value, int) and value.query.value > 0
     )
     if not is_duration(value.type) or not is_positive:
-        message = "this must be a duration above zero"
-        raise refuse(expressions, node, "HF052", message, "minutes(5), days(3)")
-    return in_seconds(value)
+        message, help_ = "this must be a duration above zero", "minutes(5), days(3)"
+        if value.type == ELAPSED:
+            message = "the difference of two moments may have a fraction of a second"
+            help_ = "sleep_until(later), or seconds(math.ceil(elapsed.total_seconds()))"
+        raise refuse(expressions, node, "HF052", message, help_)
+    match value.query:
+        case Constant(int(seconds)) if seconds > STATE_SECONDS_MAX:
+            message = f"this is {seconds:,} seconds; a wait has at most {STATE_SECONDS_MAX:,}"
+            help_ = "days(1157); to sleep longer: for _ in range(10): sleep(days(365))"
+            raise refuse(expressions, node, "HF052", message, help_)
+        case _:
+            return in_seconds(value)
 
 
 def require_time_out(expressions: Expressions, node: ast.expr) -> TypedQuery:
@@ -97,9 +115,7 @@ class Count:
 
 
 def require_count(expressions: Expressions, node: ast.expr, count: Count) -> TypedQuery:
-    """Return the count. If its value is not known at compile time, the query raises an error at run
-    time when it is out of range.
-    """
+    """Return the count. If its value is not known at compile time, it may be out of range."""
     value = require_value(expressions, node)
     help_ = f"{count.name}={max(count.least, 1)}"
     if may_be_none(value.type):
@@ -115,26 +131,5 @@ def require_count(expressions: Expressions, node: ast.expr, count: Count) -> Typ
                 message = f"{count.name} is {number}, expected {count.expected}"
                 raise refuse(expressions, node, "HF008", message, help_)
             return value
-        case query:
-            return TypedQuery(_guarded(query, count), INT, value.fails | {"ValueError"})
-
-
-def _guarded(query: QueryTree, count: Count) -> QueryTree:
-    error = failure(f"ValueError: {count.name} is not {count.expected}")
-
-    def checked(held: QueryTree) -> QueryTree:
-        test: QueryTree = Binary(">=", held, Constant(count.least))
-        if count.most is not None:
-            test = Binary("and", test, Binary("<=", held, Constant(count.most)))
-        return Conditional(test, held, error)
-
-    return hold(query, checked)
-
-
-def at_most(number: TypedQuery, most: QueryTree, error: str) -> TypedQuery:
-    """Return `number`, with an error at run time when it exceeds the limit `most`."""
-
-    def checked(held: QueryTree) -> QueryTree:
-        return Conditional(Binary("<=", held, most), held, failure(error))
-
-    return TypedQuery(hold(number.query, checked), INT, number.fails | {"ValueError"})
+        case _:
+            return value

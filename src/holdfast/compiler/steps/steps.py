@@ -14,7 +14,7 @@ from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ObjectOf
 from holdfast.compiler.ir import Action, TaskAction
 from holdfast.compiler.signatures import match_call, signature_of
-from holdfast.compiler.steps.branching import Branching, BranchLowering
+from holdfast.compiler.steps.branching import Branching, BranchingStatements
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.child_calls import (
     lower_again,
@@ -57,7 +57,7 @@ class Steps:
     """
 
     expressions: Expressions
-    lower_branch: BranchLowering
+    statements: BranchingStatements
 
     def lower(self, node: ast.Call, function: Any) -> tuple[Action, Type] | None:
         """Return the action and the type of a durable call; None when it was refused."""
@@ -104,7 +104,7 @@ class Steps:
         found = match_call(self.expressions.unit, node, function)
         if found is None:
             raise StepRefused
-        branching = Branching(self.expressions, self.lower_branch)
+        branching = Branching(self.expressions, self.statements)
         if function is surface.parallel:
             return branching.parallel(node, found)
         if function is surface.first:

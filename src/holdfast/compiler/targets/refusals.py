@@ -23,7 +23,7 @@ _LIMIT: Final = "HF065"
 _SHOWN: Final = frozenset({"Publish", "Note"})
 
 _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
-_TOLERATED: Final = "each(items, attempt)  # with `except Exception: return None` in attempt"
+_TOLERATED: Final = "each(items, f, return_exceptions=True)  # and count the errors in the result"
 _DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
 _SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
 _REQUEST: Final = "send(…) and wait_for_event(…) of the reply; or `--target holdfast`"

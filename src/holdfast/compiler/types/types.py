@@ -168,6 +168,8 @@ FLOAT: Final = Simple("float")
 STR: Final = Simple("str")
 #: A timedelta that the workflow itself has computed. Its JSON is a number of seconds.
 DURATION: Final = Simple("timedelta")
+#: The difference of two moments. Its JSON is a number of seconds, which may have a fraction.
+ELAPSED: Final = Simple("difference of moments")
 #: A timedelta from the input. Its JSON is a text in ISO 8601 such as "PT1H30M".
 WRITTEN_DURATION: Final = TextForm("timedelta")
 #: A datetime. Its JSON is a text in RFC 3339, which has an offset unless the datetime is naive.
@@ -282,7 +284,7 @@ def has_duration(type_: Type) -> bool:
         case TupleOf(parts) | Union(parts):
             return any(map(has_duration, parts))
         case _:
-            return type_ == DURATION
+            return type_ in (DURATION, ELAPSED)
 
 
 def has_error(type_: Type) -> bool:

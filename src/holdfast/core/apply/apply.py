@@ -28,6 +28,7 @@ from holdfast.core.apply.frames import (
     without_lanes,
 )
 from holdfast.core.events import Event
+from holdfast.core.results import Results
 from holdfast.core.state import (
     PRIORITY_DEFAULT,
     ROOT,
@@ -358,7 +359,7 @@ def _lane_ended(state: Execution, frame: Frame, event: Event) -> Execution:
     assert frame.owner is not None
     owner = state.frames[frame.owner]
     assert isinstance(owner.waiting, Lanes)
-    results = {**owner.waiting.results, frame.lane: frame.input}
+    results = owner.waiting.results.with_result(frame.lane, frame.input)
     frames = dict(state.frames)
     del frames[frame.id]
     # In AWS's histories the owner's next event follows the last event of the lane that ended last.
@@ -409,7 +410,7 @@ def _lanes_started(state: Execution, event: Event) -> Execution:
         concurrency=own["concurrency"],
         items=own.get("items"),
         branch_input=own.get("input"),
-        results={},
+        results=Results(),
         needed=own.get("needed"),
         tolerated=own.get("tolerated", 0),
         after=tuple(map(tuple, own.get("after", ()))),
@@ -424,7 +425,8 @@ def _lane_failed(state: Execution, event: Event) -> Execution:
     owner = state.frames[frame.owner]
     assert isinstance(owner.waiting, Lanes)
     lanes = owner.waiting._replace(
-        results={**owner.waiting.results, frame.lane: None}, failed=owner.waiting.failed + 1
+        results=owner.waiting.results.with_result(frame.lane, None),
+        failed=owner.waiting.failed + 1,
     )
     state = without(state, {frame.id})
     return state.with_frame(owner._replace(previous=frame.previous, waiting=lanes))

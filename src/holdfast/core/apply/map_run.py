@@ -10,6 +10,7 @@ from holdfast.asl.program import Json, TaskKind
 from holdfast.core.apply.frames import Apply, begun, frame_of_event, moved, over
 from holdfast.core.bounds import CHANGED, FIELDS, Bounds
 from holdfast.core.events import Event
+from holdfast.core.results import Results
 from holdfast.core.state import (
     Attempt,
     ChildExecutions,
@@ -44,7 +45,7 @@ def _asked(kind: TaskKind) -> Apply:
             claim=Lease(*own["claim"]) if "claim" in own else None,
         )
         if isinstance(frame.waiting, ChildExecutions):
-            numbers = replace(frame.waiting, inputs=[], results={})
+            numbers = replace(frame.waiting, inputs=[], results=Results())
             waiting = replace(waiting, children=numbers)
         return moved(state, frame, event, waiting=waiting)
 
@@ -61,7 +62,7 @@ def _children_started(state: Execution, event: Event) -> Execution:
         concurrency=own["concurrency"],
         failures_max=own["failures_max"],
         started=min(own["concurrency"], len(own["inputs"])),
-        results={},
+        results=Results(),
         count=own.get("count"),
         percentage=own.get("percentage"),
     )
@@ -73,7 +74,7 @@ def _child_ended(state: Execution, event: Event) -> Execution:
     frame, own = frame_of_event(state, event), event.holdfast
     children = frame.waiting
     assert isinstance(children, ChildExecutions)
-    results = {**children.results, own["lane"]: own["result"]}
+    results = children.results.with_result(own["lane"], own["result"])
     state = over(state, (children.entry, own["lane"]))
     return _with_children(state, frame, event, replace(children, results=results))
 
@@ -114,8 +115,8 @@ def children_to_resume(waiting: WaitingFor) -> ChildExecutions | None:
         case Attempt(children=ChildExecutions() as numbers, arguments=dict() as written):
             inputs = cast("Sequence[Json]", written["inputs"])
             results = cast("Sequence[ChildResult | None]", written["results"])
-            ended = {lane: one for lane, one in enumerate(results) if one is not None}
-            return replace(numbers, inputs=inputs, results=ended)
+            ended = [[lane, one] for lane, one in enumerate(results) if one is not None]
+            return replace(numbers, inputs=inputs, results=Results(ended))
         case _:
             return None
 
@@ -124,9 +125,9 @@ def redriven(children: ChildExecutions, at_ms: int) -> ChildExecutions:
     """Return the children of a redriven map run: the results of those that have succeeded stay, and
     the others that had started wait for their redrive (AWS docs, "Redriving Map Runs").
     """
-    results = {
-        lane: result for lane, result in children.results.items() if result["status"] == "SUCCEEDED"
-    }
+    results: Results[ChildResult] = Results(
+        pair for pair in children.results.pairs if pair[1]["status"] == "SUCCEEDED"
+    )
     again = tuple(lane for lane in range(children.started) if lane not in results)
     return replace(
         children,

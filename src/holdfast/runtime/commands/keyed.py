@@ -329,10 +329,12 @@ def note_void_retry(tenant: str, state: Execution, refused: RequestError) -> NoR
     yield Update(tables.MAIL, partition, keys.BUSINESS_KEY, put=note, where=(there,))
 
 
-def void_retry(tenant: str, state: Execution) -> Generator[Effect, Any, str | None]:
-    """Return why the last retry of an ended execution was not carried out, if one was not."""
-    row = yield Get(tables.MAIL, keys.inbox(tenant, state.run), keys.BUSINESS_KEY)
-    is_of_this_end = row is not None and row.get("retries") == state.redrives
+def void_retry(tenant: str, run: str, redrives: int) -> Generator[Effect, Any, str | None]:
+    """Return why the last retry of an ended execution was not carried out, if one was not.
+    `redrives`: how often the execution had been redriven when it ended.
+    """
+    row = yield Get(tables.MAIL, keys.inbox(tenant, run), keys.BUSINESS_KEY)
+    is_of_this_end = row is not None and row.get("retries") == redrives
     return str(row["void"]) if is_of_this_end else None
 
 

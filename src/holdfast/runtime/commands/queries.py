@@ -76,7 +76,7 @@ def describe(
     if failure is not None and log.state.status != "SUCCEEDED":
         shown["last_failure"] = hidden(failure)
     if log.state.is_ended and log.state.status != "SUCCEEDED" and "keyed" in definition.source_map:
-        void = yield from keyed.void_retry(tenant, log.state)
+        void = yield from keyed.void_retry(tenant, log.run, log.state.redrives)
         shown |= {} if void is None else {"void_retry": void}
     if "waits" in shown:
         waits = yield from pools.with_workers(tenant, log.run, shown["waits"])

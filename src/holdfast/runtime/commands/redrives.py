@@ -65,7 +65,10 @@ def redrives_of(tenant: str, state: Execution) -> Generator[Effect, Any, Redrive
     stored = tuple(_redrive(item) for item in items if item.get("kind") == inbox.REDRIVE)
     wanted = (one for one in stored if _is_wanted(state, one))
     pending = next(wanted, None)
-    if pending is not None and (yield from void_retry(tenant, state)) is not None:
+    if (
+        pending is not None
+        and (yield from void_retry(tenant, state.run, state.redrives)) is not None
+    ):
         # No worker will carry out this redrive, because another execution has the key of the
         # workflow.
         pending = None
@@ -78,11 +81,15 @@ def redrives_of(tenant: str, state: Execution) -> Generator[Effect, Any, Redrive
 def as_redriven(state: Execution, redrives: Redrives) -> Execution:
     """Return the state as it will be when the pending redrive is carried out; unchanged without
     one.
+    """
+    return state if redrives.pending is None else running_again(state)
+
+
+def running_again(state: Execution) -> Execution:
+    """Return the state with its next redrive.
 
     AWS docs, RedriveExecution: the status is RUNNING as soon as a redrive is accepted.
     """
-    if redrives.pending is None:
-        return state
     running = state._replace(status="RUNNING", stopped_ms=None, error=None, cause=None)
     return running._replace(redrives=state.redrives + 1)
 

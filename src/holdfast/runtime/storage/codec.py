@@ -122,7 +122,7 @@ class Packer:
     def _container(self, value: dict[str, Any] | list[Any]) -> str:
         if isinstance(value, list):
             if self._older is not None and len(value) >= ITEMS_MIN:
-                return "[" + ",".join(self._long_list(value, self._older.items)) + "]"
+                return self._long_list(value, self._older.items)
             return "[" + ",".join([self.pack(item) for item in value]) + "]"
         if len(value) == 1:
             ((key, item),) = value.items()
@@ -130,24 +130,41 @@ class Packer:
                 return f'{{"{key}@":{self.pack(item)}}}'
         return self.pack_object(value)
 
-    def _long_list(self, value: list[Json], older: Mapping[int, tuple[Json, str]]) -> Iterator[str]:
-        """Yield the packed items of a long list in a snapshot. The text of an object is written
-        once, and not again for each snapshot that contains it.
+    def _long_list(self, value: list[Json], older: Mapping[int, tuple[Json, str]]) -> str:
+        """Return the text of a long list in a snapshot. The text of the list, or of an object in
+        it, is written once, and not again for each snapshot that contains it.
         """
+        found = older.get(id(value))
+        text = "[" + ",".join(self._items(value, older)) + "]" if found is None else found[1]
+        # A reference has another number in the next snapshot.
+        if REFERENCE not in text:
+            self._book.items[id(value)] = (value, text)
+        return text
+
+    def _items(self, value: list[Json], older: Mapping[int, tuple[Json, str]]) -> Iterator[str]:
         kept = self._book.items
         for item in value:
+            if type(item) is int:
+                yield str(item)
+                continue
             found = older.get(id(item))
             if found is None:
-                yield self._new_item(item)
+                yield self._new_item(item, older)
                 continue
             kept[id(item)] = found
             text = found[1]
             yield text if len(text) <= VALUE_INTERN_BYTES_MIN else self._numbered(item, text)
 
-    def _new_item(self, value: Json) -> str:
-        if not isinstance(value, dict) or id(value) in self._book.known:
+    def _new_item(self, value: Json, older: Mapping[int, tuple[Json, str]]) -> str:
+        if id(value) in self._book.known:
             return self.pack(value)
-        text = self._container(value)
+        if isinstance(value, dict):
+            text = self._container(value)
+        elif isinstance(value, list) and len(value) < LIST_PREFIX_ITEMS_MIN:
+            # The result of a lane, with its number.
+            text = "[" + ",".join(self._items(value, older)) + "]"
+        else:
+            return self.pack(value)
         # A reference has another number in the next snapshot.
         if len(text) <= _ITEM_CHARACTERS_MAX and REFERENCE not in text:
             self._book.items[id(value)] = (value, text)

@@ -386,8 +386,8 @@ def starts(tenant: str, workflow: str, shard: int) -> str:
 
 
 def redriven(tenant: str, workflow: str) -> str:
-    """Return the partition of recent redrives, sorted by execution."""
-    return f"{tenant}#rdv#{workflow}"
+    """Return the partition of recent redrives, sorted as the list is."""
+    return f"{tenant}#rds#{workflow}"
 
 
 def pending_starts(shard: int) -> str:

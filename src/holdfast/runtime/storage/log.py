@@ -82,6 +82,7 @@ from holdfast.runtime.storage.formats import (
     format_for,
     require_format,
 )
+from holdfast.runtime.storage.records import Records
 from holdfast.runtime.storage.value_book import ValueBook
 from holdfast.runtime.wait_text import UNLISTED, IndexedWaits
 
@@ -127,7 +128,7 @@ class Log:
     sequence: int = -1
     snapshot: int = -1
     book: ValueBook = field(default_factory=ValueBook)
-    records: tuple[Record, ...] = ()
+    records: Records = field(default_factory=Records)
     base_ms: int = 0
     base_format: int = 0
     format: int = 0
@@ -201,7 +202,7 @@ class Log:
                 yield from self._fold(items)
                 first = self.records[0].sequence
                 before = [head(item) for item in newest_first[::-1] if int(item["sk"]) < first]
-                self.records = (*before, *self.records)
+                self.records = Records((*before, *self.records))
 
     def _has_succeeded(self, newest_first: list[Item]) -> bool:
         is_own = any(head(item).message == self.message for item in newest_first)
@@ -231,13 +232,18 @@ class Log:
             for name in _KEPT:
                 setattr(self, name, getattr(kept, name))
             newer = yield from self._fold_newer(items[1:])
-        self.records = tuple(self._needed([*kept.records, *kept.written, *newer]))
+        self.records = kept.records
+        self.records.extend(kept.written)
+        self.records.extend(newer)
+        self.records.forget_before(self._oldest_needed)
         return True
 
-    def _needed(self, records: list[Record]) -> list[Record]:
-        """Return the records that a load without a hint would read, or more."""
-        oldest = self.snapshot - LOAD_RECORDS_WITHOUT_HINT
-        return [record for record in records if record.sequence >= oldest]
+    @property
+    def _oldest_needed(self) -> int:
+        """Return the number of the first record that a load without a hint would read, or of an
+        earlier one.
+        """
+        return self.snapshot - LOAD_RECORDS_WITHOUT_HINT
 
     def _fold_newer(self, items: list[Item]) -> Generator[Effect, Any, list[Record]]:
         if not items:
@@ -282,7 +288,7 @@ class Log:
             if not older:
                 return
             with reading(f"the log of execution {self.run}"):
-                self.records = (*[head(item) for item in older[::-1]], *self.records)
+                self.records = Records((*map(head, older[::-1]), *self.records))
 
     def may_reach_beyond(self, to_ms: int) -> bool:
         """Return True when there are records older than those that were read, and some of them may
@@ -320,7 +326,7 @@ class Log:
         self.state, self.is_gone, self.has_succeeded = None, False, False
         self.sequence = self.snapshot = -1
         self.base_format = self.format = 0
-        self.book, self.records = ValueBook(), ()
+        self.book, self.records = ValueBook(), Records()
         self.bytes_since_snapshot, self.unmeasured = 0, []
         self.snapshot_check_bytes = SNAPSHOT_BYTES_MIN
         self.indexed = UNLISTED
@@ -334,7 +340,7 @@ class Log:
         if has_snapshot:
             reader.from_snapshot(items[0])
             since, heads = items[1:], (head(items[0]),)
-        self.records = (*heads, *[reader.record(item) for item in since])
+        self.records = Records((*heads, *map(reader.record, since)))
         self._based_on(items[0])
         self.unmeasured = list(since)
         self.blob_bytes = sum(map(len, blobs.values()))
@@ -438,7 +444,8 @@ class Log:
             # encoded twice: first when it does not pay yet.
             pays_from = SNAPSHOT_RATIO * encoded.snapshot_bytes
             self.snapshot_check_bytes = max(SNAPSHOT_BYTES_MIN, pays_from)
-            self.written = self._needed(self.written)
+            oldest = self._oldest_needed
+            self.written = [one for one in self.written if one.sequence >= oldest]
         else:
             self.bytes_since_snapshot += encoded.size
 

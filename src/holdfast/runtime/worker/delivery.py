@@ -174,11 +174,9 @@ class Delivery:
         """Return True when another worker has written a record under this message's id. That worker
         has received the same message, and may have deleted it.
         """
-        return any(
-            record.message == self.delivery.message_id
-            and not record.nonce.startswith(f"{self.delivery.owner}.")
-            for record in log.records
-        )
+        own = f"{self.delivery.owner}."
+        records = log.records.of_messages((self.delivery.message_id,))
+        return any(not record.nonce.startswith(own) for record in records)
 
     @property
     def shared_since_ms(self) -> int | None:
@@ -265,7 +263,7 @@ class Delivery:
         this message replaces.
         """
         ours = {self.delivery.message_id, *messages.replaced_by(self.body)}
-        return [record for record in log.records if record.message in ours]
+        return log.records.of_messages(ours)
 
 
 def _all_places(state: Execution) -> Iterator[int]:
