@@ -125,7 +125,7 @@ def _name(statements: Statements, node: ast.expr, table: ast.expr) -> TypedQuery
     if value.type == UNKNOWN or is_text(value.type):
         return value
     message = f"a task is chosen by its name, and this is {describe(value.type)}"
-    help_ = f"name: str = …, and {statements.unit.text(table)}[name](…)"
+    help_ = f"{statements.unit.text(table)}[name](…)"
     statements.unit.refuse(node, "HF062", message, help_)
     return None
 
@@ -170,13 +170,16 @@ def _arguments(statements: Statements, node: ast.Call) -> TypedQuery | None:
             items = tuple((name, value.query) for name, value in values.items())
             return TypedQuery(ObjectOf(items), NONE, fails_of(*values.values()))
         case ast.Call(args=[], keywords=[*words]) if any(word.arg is not None for word in words):
-            return _merged(statements, words)
-    message = "a chosen task takes its arguments by name, or as one `**` of a dict"
+            return _merged(statements, node, words)
+    return _refuse_arguments(statements, node)
+
+
+def _refuse_arguments(statements: Statements, node: ast.Call) -> None:
+    message = "a chosen task takes its arguments by name, and one `**` of a dict"
     statements.unit.refuse(node, "HF062", message, _help(statements, node))
-    return None
 
 
-def _merged(statements: Statements, words: list[ast.keyword]) -> TypedQuery | None:
+def _merged(statements: Statements, node: ast.Call, words: list[ast.keyword]) -> TypedQuery | None:
     """Return the arguments of `TOOLS[name](dataset=data, **arguments)`: no name twice, as in
     Python.
     """
@@ -186,12 +189,7 @@ def _merged(statements: Statements, words: list[ast.keyword]) -> TypedQuery | No
         return None
     whole = values[starred[0]]
     if len(starred) > 1 or not (whole.type == UNKNOWN or isinstance(whole.type, DictOf)):
-        message = "a chosen task takes its arguments by name, and one `**` of a dict"
-        help_ = (
-            f"**{{**{', **'.join(statements.unit.text(words[place].value) for place in starred)}}}"
-        )
-        statements.unit.refuse(words[starred[-1]].value, "HF062", message, help_)
-        return None
+        return _refuse_arguments(statements, node)
     named = [(str(word.arg), value) for word, value in zip(words, values, strict=True) if word.arg]
     items = ObjectOf(tuple((name, value.query) for name, value in named))
 
