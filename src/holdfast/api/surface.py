@@ -272,7 +272,7 @@ def receive(
 
 
 def send(name: str, data: object, /, *, key: str) -> None:
-    """Send the event `name` to executions that wait for it with this business key, now or later.
+    """Send the event `name` to an execution that waits for it with this business key, now or later.
 
     It is sent once, even if a worker crashes. Data that does not fit the type that workflows
     declare for the event raises InvalidArguments.

@@ -155,6 +155,22 @@ def is_request(kind: TaskKind, target: str) -> bool:
     return kind == "callback" and target == REQUEST
 
 
+def is_plain(kind: TaskKind, target: str) -> bool:
+    """Return True for the Task of a statement that Python carries out without waiting: a command,
+    as `send` and `reply`, a line of a log, or a function of Python's library.
+
+    The name of an author's own function contains no dot. The steps of bulk operations are no
+    statements of a workflow.
+    """
+    match kind:
+        case "command":
+            return target not in {BULK_SELECT, BULK_ACT}
+        case "pure":
+            return "." in target
+        case _:
+            return False
+
+
 def read_resource(text: str) -> Resource | None:
     """Return the work that a Task's Resource requests; None for an unknown resource.
 

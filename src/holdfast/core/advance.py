@@ -388,10 +388,11 @@ def _renewed(decision: Decision, fact: facts.Renewed) -> None:
         return
     frame, state, _ = found
     assert isinstance(state, TaskState)
-    if frame.cancelled is not None or decision.state.stopping is not None:
-        # The execution is being stopped, and this step is shielded from the stop until its end. Now
-        # the stop takes effect, so the step only completes. If the execution continued as new here,
-        # the stop would be lost.
+    is_cancelled = cancelling.outlasting(decision, frame) is not None
+    if is_cancelled or decision.state.stopping is not None:
+        # The execution is being stopped, and this statement does not wait, or is shielded. Now the
+        # stop takes effect, so the statement only completes. If the execution continued as new
+        # here, the stop would be lost.
         _complete(decision, frame, state, None)
         return
     previous = started_event(decision, frame, state)

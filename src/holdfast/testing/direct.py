@@ -117,6 +117,8 @@ class _Direct:
         line = current_line.get()
         given = to_json(workflow.bind(*again.given, **again.named))
         self.lines.wait(line, WaitingPlace(line.path, None, "again", workflow.name, given))
+        # A line that was cancelled meanwhile does not begin again.
+        self.lines.require_open(line)
         return workflow.normalise_input(given, SEALS)
 
     def abort(self, execution: _Execution) -> None:
@@ -375,8 +377,10 @@ class _Direct:
         scope = self.lines.enter(line, timeout_ms)
         try:
             yield
-        finally:
-            self.lines.leave(line, scope)
+        except BaseException as error:
+            self.lines.leave(line, scope, error)
+            raise
+        self.lines.leave(line, scope, None)
 
 
 def _told(child: _Execution) -> ScriptedAnswer:

@@ -97,6 +97,9 @@ class _Ends:
                 self.reason = event.holdfast["reason"]
             case "DeadlinePassed":
                 self.reason = self.reason.get("outer") or {}
+            case _ if self.reason.get("deadline") in event.holdfast.get("over", ()):
+                # The line has left the block, whose time was over, before the next step in it.
+                self.reason = self.reason.get("outer") or {}
             case "UndoStarted" if self.stopping is not None and "deadline" not in self.reason:
                 self.has_undone = True
 
