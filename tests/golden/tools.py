@@ -26,5 +26,5 @@ def flow(order: Order, name: str, arguments: dict[str, Any]) -> list[Any]:
     tool = TOOLS[name]
     TOOLS[name](order.id, 5)
     TOOLS[name](**arguments, **arguments)
-    TOOLS[name](**name)
+    TOOLS[name](**name, cents=1)
     return sorted(order.lines, key=lambda line: TOOLS[name](**arguments))
