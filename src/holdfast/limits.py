@@ -53,6 +53,9 @@ SNAPSHOT_BYTES_MIN: Final = 16_384
 # as a snapshot.
 SNAPSHOT_RATIO: Final = 4
 PURE_STATES_PER_RECORD_MAX: Final = 1_000
+# Our choice: a cancelled line may still schedule so many Tasks that do not wait, as `send`. The
+# next one is cancelled, so that a stop ends a loop that never waits.
+PLAIN_TASKS_WHEN_CANCELLED_MAX: Final = 1_000
 # The most events of one execution, which is 200 times AWS's limit. With it an endless loop ends.
 EVENTS_MAX: Final = 5_000_000
 # The most branches or iterations of one Parallel or inline Map. AWS's 25,000 events allow no more,

@@ -128,6 +128,8 @@ _HABITS: Final = (
         "        {w}[one] += d[one]\n    except KeyError:\n        {w}[one] = {v}\nlook({w})"
     ),
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
+    "{w} = Wrapped(what=<list[int]>); look({w}); {v} = {w}.number",
+    "{w} = Wrapped(what=<str>).what; look({w})",
     "{w}_0 = basket_of(<int>); {w} = {w}_0; {w}.lines.append(Line(sku=<str>)); look({w})",
     "{w}_0 = basket_of(<int>); {w} = {w}_0.lines; {w}.append(Line(sku=<str>)); look({w})",
     "{w}_0 = basket_of(<int>); {w} = {w}_0.model_copy(); {w}.lines.clear(); look({w})",

@@ -15,6 +15,13 @@ def flow(n: int, x: float) -> None:
     sleep(minutes(0))
     sleep(days(x))
     wait_for_event("paid", Payment, key="k", timeout=n)
+    sleep(days(3_650))
+    wait_for_event("paid", Payment, key="k", timeout=days(3_650))
+
+
+@workflow(timeout=days(3_650))
+def ages(n: int) -> int:
+    return n
 
 
 @workflow

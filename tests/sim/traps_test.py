@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.core.apply import apply as apply_module
 from holdfast.errors import RequestError
-from holdfast.runtime import follow_ups, inbox, watchdog
+from holdfast.runtime import event_pointers, follow_ups, inbox, watchdog
 from holdfast.runtime.commands import start
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.start_rows import Start
@@ -199,7 +199,7 @@ def test_a_waiter_registers_before_it_looks() -> None:
 
     def look_first(log_: Any, entry: int, now_ms: int) -> Any:
         waiting = log_.state.frame_of(entry).waiting
-        found = yield from inbox.event_facts(log_.tenant, log_.state, waiting, now_ms)
+        found = yield from event_pointers.event_facts(log_.tenant, log_.state, waiting, now_ms)
         yield from inbox.register(log_.tenant, log_.state, waiting, now_ms)
         return found
 

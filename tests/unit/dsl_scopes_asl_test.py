@@ -97,6 +97,7 @@ def flow(n: int) -> int:
             "Begin": "with timeout(minutes(30))",
             "Seconds": 1800,
             "States": ["echo", "echo (2)", "say"],
+            "Cuts": "steps",
             "Next": "say (2)",
             "Assign": {"err": "{% $states.errorOutput %}"},
         }
@@ -113,7 +114,7 @@ def flow(n: int) -> int:
     return n
 """
     (deadline,) = asl_of(tmp_path, program)["Holdfast"]["Deadlines"]
-    assert set(deadline) == {"Begin", "Seconds", "States"}
+    assert set(deadline) == {"Begin", "Seconds", "States", "Cuts"}
 
 
 def test_an_inner_deadline_comes_before_the_outer_one(tmp_path: Path) -> None:

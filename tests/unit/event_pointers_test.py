@@ -94,11 +94,11 @@ def test_a_late_event_costs_what_an_early_one_costs() -> None:
         used = entity.shop.world.services.usage.minus(before)
         bills.append((used.write_units, used.read_units, used.sqs_send_requests))
 
-    # The event, its pointer and the end of that, a record, the waits in the index; registrations,
-    # the log, pointers, the event, and for the next wait the registration and the pointers. A
-    # record with a snapshot has further write units.
+    # The event, its claim, its pointer and the end of that, a record, the waits in the index;
+    # registrations, the log, pointers, the event, and for the next wait the registration and the
+    # pointers. A record with a snapshot has further write units.
     assert {bill[1:] for bill in bills[10:]} == {(6, 1)}
-    assert sorted(writes for writes, _, _ in bills[10:])[: 69 - 8] == [5] * 61
+    assert sorted(writes for writes, _, _ in bills[10:])[: 69 - 8] == [6] * 61
     assert len(pointers(entity.shop)) <= 1
 
 

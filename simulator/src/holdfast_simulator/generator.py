@@ -242,7 +242,9 @@ class Generator:
         start, names = self._inside(level, depth, target, handler=level.handler)
         self._add(level, begin, {"Type": "Pass", "Next": start})
         seconds = self.random.randint(1, SECONDS_MAX)
-        self.deadlines.append({"Begin": begin, "Seconds": seconds, "States": names, "Next": late})
+        block: MachineJson = {"Begin": begin, "Seconds": seconds, "States": names, "Next": late}
+        # Definitions of earlier releases do not have the field.
+        self.deadlines.append({**block, **({"Cuts": "steps"} if seconds % 3 else {})})
         return begin
 
     def _loop(self, level: GeneratedLine, depth: int, target: str) -> str:

@@ -298,10 +298,17 @@ class UndoRule:
     own: frozenset[str]
 
 
+#: The only value of the field `Cuts` of a deadline.
+CUTS_STEPS: Final = "steps"
+
+
 @dataclass(frozen=True, slots=True)
 class BlockDeadline:
     """The time limit of a block. Entering `begin` starts the clock, leaving `states` stops it. When
     the time is over, the line continues at `next`; None: it fails.
+
+    `cuts_steps_only`: a line that leaves the block before its next step leaves it in time, even if
+    the time is over. Definitions of earlier releases do not have it: in them such a line is late.
     """
 
     states: frozenset[str]
@@ -309,6 +316,7 @@ class BlockDeadline:
     seconds: Template
     next: str | None
     assign: Template | None
+    cuts_steps_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ from holdfast.compiler.statements.functions import function_body
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.statements.ownership import captured_by
 from holdfast.compiler.statements.statements import Statements
+from holdfast.compiler.steps.callables import WHOLE_SECONDS, is_whole
 from holdfast.compiler.steps.helpers import calls_changing, is_step, pasted_functions
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.failures import ErrorClasses
@@ -317,6 +318,9 @@ def _compile(
     if isinstance(workflow, Dag):
         return compile_dag(workflow, in_plain_asl=in_plain_asl)
     unit, node, block = _lowered(Unit(source, workflow), workflow)
+    if node is not None and not is_whole(workflow.timeout):
+        message = f"the timeout of a workflow must be {WHOLE_SECONDS}"
+        unit.refuse(node, "HF052", message, "@workflow(timeout=days(365))")
     try:
         # Code that can never run is not missing in `block`.
         refused = {(found.file, found.line) for found in unit.diagnostics if found.code != "HF010"}

@@ -388,14 +388,19 @@ def _renewed(decision: Decision, fact: facts.Renewed) -> None:
         return
     frame, state, _ = found
     assert isinstance(state, TaskState)
-    if frame.cancelled is not None or decision.state.stopping is not None:
-        # The execution is being stopped, and this step is shielded from the stop until its end. Now
-        # the stop takes effect, so the step only completes. If the execution continued as new here,
-        # the stop would be lost.
+    is_cancelled = cancelling.outlasting(decision, frame) is not None
+    if is_cancelled or decision.state.stopping is not None:
+        # The execution is being stopped, and this statement does not wait, or is shielded. Now the
+        # stop takes effect, so the statement only completes. If the execution continued as new
+        # here, the stop would be lost.
         _complete(decision, frame, state, None)
         return
     previous = started_event(decision, frame, state)
-    decision.emit("ContinuedAsNew", definition=fact.program.hash, input=fact.input)
+    own: dict[str, Any] = {}
+    if decision.state.due_ms is None and fact.program.timeout_seconds is not None:
+        # The execution has waited without a time-out until its start, or its code had none before.
+        own["due"] = decision.moment.now_ms + fact.program.timeout_seconds * 1_000
+    decision.emit("ContinuedAsNew", definition=fact.program.hash, input=fact.input, **own)
     decision.go_on_with(fact.program)
     enter(decision, ROOT, fact.program.start_at, fact.input, previous)
 

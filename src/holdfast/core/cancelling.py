@@ -6,6 +6,12 @@ Rules of this file (in full: docs/reference/extensions.md):
   position, the innermost first. No Retry or Catch sees the cancellation.
 * Inside a shielded part, and inside an undo, the line continues. It is cancelled at the next step
   outside of that part.
+* A statement that Python carries out without waiting is no step: `reply`, `send`, a line of a log
+  (`asl/resources.py`, `is_plain`). A line that is cancelled at one finishes it, and continues up to
+  the next step. So a request that has been received is replied to when only such statements follow.
+* A line that leaves a block before its next step is not late, whatever the time is. Definitions of
+  earlier releases have no `Cuts` at their deadlines: in them the line is late, and such a deadline
+  also ends a statement that does not wait.
 * A Parallel or Map waits until the last of its lines has ended. Then the field `then` of `Closing`
   says what follows.
 
@@ -30,16 +36,29 @@ from holdfast.asl.program import (
     Json,
     MapState,
     ParallelState,
+    State,
     SucceedState,
     TaskState,
     UndoRule,
     WaitState,
 )
+from holdfast.asl.resources import is_plain
 from holdfast.asl.template import StateError
 from holdfast.core import flow, lanes
 from holdfast.core.decision import Decision, note_started, whole_seconds
 from holdfast.core.facts import StopRequested
-from holdfast.core.state import ROOT, CancelReason, Closing, Frame, Lanes, OpenDeadline, Stopping
+from holdfast.core.state import (
+    ROOT,
+    Attempt,
+    CancelReason,
+    Closing,
+    Entered,
+    Frame,
+    Lanes,
+    OpenDeadline,
+    Stopping,
+)
+from holdfast.limits import PLAIN_TASKS_WHEN_CANCELLED_MAX
 
 #: The error names that undo steps receive as the reason for the undo.
 STOPPED: Final = "Holdfast.Stopped"
@@ -173,6 +192,41 @@ def close(decision: Decision, owner: Frame, closing: Closing, failed: Frame | No
     return True
 
 
+def outlasting(decision: Decision, frame: Frame) -> CancelReason | None:
+    """Return the reason for which the frame is still cancelled when it leaves all its blocks; None
+    when it then ends as if no deadline had passed.
+    """
+    return _after_blocks(decision, frame, None)
+
+
+def blocks_left(decision: Decision, frame: Frame, name: str) -> list[int]:
+    """Return the deadlines of the blocks that the frame leaves by entering `name`. Their time may
+    be over, and then the frame continues as if it was not.
+    """
+    deadlines = decision.program.deadlines
+    left = [due.number for due in frame.deadlines if name not in deadlines[due.number].states]
+    reason, kept = frame.cancelled, _after_blocks(decision, frame, name)
+    while reason is not None and reason is not kept:
+        left.append(reason["deadline"])
+        reason = reason.get("outer")
+    return left
+
+
+def _after_blocks(decision: Decision, frame: Frame, name: str | None) -> CancelReason | None:
+    """Return the reasons for the cancellation without the deadlines of the blocks that the frame
+    leaves by entering `name`; None: by its end. A frame that has begun an undo stays cancelled.
+    """
+    reason = frame.cancelled
+    if reason is None or reason.get("undone"):
+        return reason
+    while reason is not None and "deadline" in reason:
+        deadline = decision.program.deadlines[reason["deadline"]]
+        if not deadline.cuts_steps_only or name in deadline.states:
+            break
+        reason = reason.get("outer")
+    return reason
+
+
 def is_over(decision: Decision, frame: Frame) -> bool:
     """Handle the end of a cancelled frame inside a shielded part or an undo. The frame's result is
     dropped.
@@ -182,9 +236,11 @@ def is_over(decision: Decision, frame: Frame) -> bool:
     if frame.cancelled is None:
         return False
     frame = decision.frame(frame.id)
-    assert frame.cancelled is not None
-    if "deadline" in frame.cancelled:
-        _leave_block(decision, frame, frame.cancelled["deadline"])
+    reason = outlasting(decision, frame)
+    if reason is None:
+        return False
+    if "deadline" in reason:
+        _leave_block(decision, frame, reason["deadline"])
     else:
         _end_line(decision, frame)
     return True
@@ -195,10 +251,11 @@ def has_failed(decision: Decision, frame: Frame) -> bool:
     waits.
 
     The next step would have been cancelled, so the failure replaces it; finished work is still
-    undone.
+    undone. A failure before the next step of a block leaves the block.
     """
     frame = decision.frame(frame.id)
-    if frame.cancelled is None or _is_shielded(decision, frame, frame.cancelled):
+    reason = outlasting(decision, frame)
+    if reason is None or _is_shielded(decision, frame, reason):
         return is_over(decision, frame)
     _unwind(decision, frame)
     return True
@@ -209,9 +266,10 @@ def is_late(decision: Decision, frame_id: str, name: str) -> bool:
     cancellation of this frame.
     """
     frame = decision.state.frames.get(frame_id)
-    if frame is None or frame.cancelled is None or "deadline" not in frame.cancelled:
+    reason = None if frame is None else _after_blocks(decision, frame, name)
+    if frame is None or reason is None or "deadline" not in reason:
         return False
-    number = frame.cancelled["deadline"]
+    number = reason["deadline"]
     if name in decision.program.deadlines[number].states:
         return False
     _leave_block(decision, frame, number)
@@ -225,12 +283,13 @@ def is_taken(decision: Decision, frame: Frame) -> bool:
     At the end of an undo the cancellation takes effect at once. Elsewhere it takes effect at the
     next state that waits: in Python, too, a coroutine can be cancelled only where it waits.
     """
-    assert frame.cancelled is not None
-    if _is_shielded(decision, frame, frame.cancelled):
+    reason = frame.cancelled
+    assert reason is not None
+    if _shields(decision, frame, reason):
         return False
-    undone = frame.cancelled.get("undone", ())
+    undone = reason.get("undone", ())
     is_undone = any(decision.program.undos[number].end == frame.position for number in undone)
-    if not is_undone and not _is_step(decision, frame):
+    if not is_undone and not _is_step(decision, frame, reason):
         return False
     _unwind(decision, frame)
     return True
@@ -247,7 +306,8 @@ def _cancel(
     noted = _among(decision, frame, held, reason)
     if noted is not held or over:
         undone = () if held is None else held.get("undone", ())
-        told = {**noted, "undone": list(undone)}
+        entry = noted.get("entry", decision.state.next_entry)
+        told = {**noted, "undone": list(undone), "entry": entry}
         decision.emit("Cancelled", frame=frame.id, reason=told, over=list(over))
     is_innermost = noted is not held and noted.get("deadline") == reason.get("deadline")
     if is_innermost and not _is_shielded(decision, frame, reason):
@@ -389,7 +449,25 @@ def _has_to_unwind(decision: Decision, frame: Frame) -> bool:
 
 
 def _is_shielded(decision: Decision, frame: Frame, reason: CancelReason) -> bool:
-    return bool(_shields(decision, frame, reason))
+    """Return True when the cancellation does not end what the frame does now."""
+    if _shields(decision, frame, reason):
+        return True
+    # An attempt that no worker can run might never end.
+    is_begun = isinstance(frame.waiting, Entered) or (
+        isinstance(frame.waiting, Attempt) and not frame.waiting.is_unknown
+    )
+    return is_begun and _is_plain(decision, decision.state_of(frame), reason)
+
+
+def _is_plain(decision: Decision, state: State, reason: CancelReason) -> bool:
+    """Return True for a Task that is no step for this cancellation."""
+    if not isinstance(state, TaskState) or not is_plain(state.kind, state.target):
+        return False
+    deadlines = decision.program.deadlines
+    if "deadline" in reason and not deadlines[reason["deadline"]].cuts_steps_only:
+        return False
+    tasks = decision.state.next_entry - reason.get("entry", decision.state.next_entry)
+    return tasks <= PLAIN_TASKS_WHEN_CANCELLED_MAX
 
 
 def _shields(decision: Decision, frame: Frame, reason: CancelReason) -> list[frozenset[str]]:
@@ -407,12 +485,14 @@ def _shields(decision: Decision, frame: Frame, reason: CancelReason) -> list[fro
     return [one for one in parts if frame.position in one and not one.intersection(inside)]
 
 
-def _is_step(decision: Decision, frame: Frame) -> bool:
+def _is_step(decision: Decision, frame: Frame, reason: CancelReason) -> bool:
     """Return True when the state waits for something outside. A Parallel whose branches only
     compute does not count: it ends without a wait.
     """
     match decision.state_of(frame):
-        case TaskState() | WaitState() | MapState():
+        case TaskState() as state:
+            return not _is_plain(decision, state, reason)
+        case WaitState() | MapState():
             return True
         case ParallelState(branches=[start]):
             return not isinstance(decision.program.states[start], SucceedState)

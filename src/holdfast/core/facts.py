@@ -172,10 +172,15 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class EventReceived:
+    """An event is stored. `is_shared`: other executions may use it, too, so this one has to claim
+    it before the commit that uses it (`runtime/event_claims.py`).
+    """
+
     entry: int
     event_id: str
     data: Json
     expires_ms: int
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

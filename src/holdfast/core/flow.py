@@ -66,11 +66,7 @@ def _deadlines_over(decision: Decision, frame_id: str, name: str) -> dict[str, A
     `name`.
     """
     frame = decision.state.frames.get(frame_id)
-    deadlines = decision.program.deadlines
-    if frame is None:
-        return {}
-    numbers = (due.number for due in frame.deadlines)
-    over = [number for number in numbers if name not in deadlines[number].states]
+    over = [] if frame is None else cancelling.blocks_left(decision, frame, name)
     return {"over": over} if over else {}
 
 
@@ -108,7 +104,8 @@ def leave(
     details: dict[str, Any] = {"name": frame.position, "output": data}
     if assigned:
         details["assignedVariables"] = assigned
-    ends_branch = target is None and _is_branch(decision, frame) and frame.cancelled is None
+    has_ended = target is None and cancelling.outlasting(decision, frame) is None
+    ends_branch = has_ended and _is_branch(decision, frame)
     exited = decision.emit(
         f"{type(decision.state_of(frame)).__name__}Exited",
         frame=frame.id,

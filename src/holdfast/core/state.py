@@ -311,7 +311,7 @@ class CancelReason(TypedDict):
     `deadline` is the number of the block whose time is over: the frame undoes its work up to that
     block and no further. `outer` is a second reason, for a part outside of that block: it waits
     because the block lies in a shielded part. `undone` are the numbers of the undos that have
-    begun.
+    begun. `entry` is the next entry number at the time of the cancellation.
     """
 
     error: str
@@ -319,6 +319,7 @@ class CancelReason(TypedDict):
     deadline: NotRequired[int]
     outer: NotRequired[CancelReason]
     undone: NotRequired[Sequence[int]]
+    entry: NotRequired[int]
 
 
 class OpenDeadline(NamedTuple):

@@ -35,16 +35,18 @@ from typing import Any, Final
 from holdfast.core.facts import Fact
 from holdfast.core.state import Awaiting, Execution
 from holdfast.limits import EVENT_POINTERS_FROM, REGISTRATION_SECONDS_MIN
-from holdfast.runtime import inbox
+from holdfast.runtime import inbox, messages
 from holdfast.runtime.effects import (
     Condition,
     Delete,
     Effect,
     Get,
     Item,
+    Message,
     NoResult,
     Put,
     Query,
+    Send,
     Update,
 )
 from holdfast.runtime.storage import keys, tables
@@ -64,6 +66,24 @@ def has_many(state: Execution) -> bool:
     less to read all events.
     """
     return len(state.used_events) >= EVENT_POINTERS_FROM
+
+
+def wake(
+    tenant: str, name: str, key: str, event: Item, only: str | None
+) -> Generator[Effect, Any, int]:
+    """Wake the executions that have registered for the stored event, and return their number.
+    `only`: the one that may use it; None: all of them.
+    """
+    rows = yield Query(tables.MAIL, str(event["pk"]), begins_with=keys.REGISTRATION_PREFIX)
+    open_rows = [row for row in rows if inbox.OVER not in row]
+    waiting = [row for row in open_rows if only in (None, inbox.registered(row))]
+    found = [inbox.registered(row) for row in waiting]
+    if found:
+        yield from put_for(tenant, waiting, event)
+        named = {"id": inbox.event_id(event), "at": int(event["at"]), "name": name, "key": key}
+        wakes = [messages.wake_event(tenant, run, **named) for run in found]
+        yield Send(tuple(Message(wake) for wake in wakes))
+    return len(found)
 
 
 def put_for(tenant: str, registrations: Iterable[Item], event: Item) -> NoResult:
@@ -86,6 +106,40 @@ def _pointer(tenant: str, run: str, event: Item) -> Item:
     }
 
 
+# -- all events ------------------------------------------------------------------------------------
+
+
+def event_facts(
+    tenant: str, state: Execution, awaiting: Awaiting, now_ms: int
+) -> inbox.FactsResult:
+    """Return each stored event for the wait that is neither used nor expired, the earliest
+    first.
+    """
+    items = yield from _usable(tenant, state, awaiting, now_ms)
+    return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
+
+
+def _usable(
+    tenant: str, state: Execution, awaiting: Awaiting, now_ms: int
+) -> Generator[Effect, Any, list[Item]]:
+    """Return the stored events that the execution may use, including used and expired ones. Events
+    that ended executions have claimed and not used are freed for it.
+    """
+    items = yield from inbox.stored_events(tenant, awaiting.event_name, awaiting.event_key)
+    found = [item for item in items if inbox.is_for(item, state.run)]
+    if _has_claims_of_others(state, items):
+        # Imported here because most waits find no such event. Each module that is imported makes
+        # the start of a Lambda function slower.
+        from holdfast.runtime import event_claims  # noqa: PLC0415
+
+        found += yield from event_claims.freed(tenant, state.run, items, now_ms)
+    return found
+
+
+def _has_claims_of_others(state: Execution, items: Iterable[Item]) -> bool:
+    return any(inbox.CLAIMED in item and not inbox.is_for(item, state.run) for item in items)
+
+
 # -- a wait begins ---------------------------------------------------------------------------------
 
 
@@ -100,7 +154,7 @@ def look(
             rows = yield from _pointers(tenant, state.run, awaiting)
             return (yield from _pointed(tenant, state, awaiting, rows, now_ms))
     yield from inbox.register(tenant, state, awaiting, now_ms)
-    items = yield from inbox.events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
+    items = yield from _usable(tenant, state, awaiting, now_ms)
     used = sum(inbox.event_id(item) in state.used_events for item in items)
     if used >= EVENT_POINTERS_FROM:
         items = yield from _change_over(tenant, state, awaiting, owner, now_ms)
@@ -145,8 +199,14 @@ def is_served(
     row = yield Get(tables.MAIL, partition, keys.registration(state.run))
     if row is None or not _is_in_force(row, state, awaiting, now_ms):
         return False
-    items = yield from inbox.events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
-    return not inbox.unread(state, items, now_ms)
+    items = yield from inbox.stored_events(tenant, awaiting.event_name, awaiting.event_key)
+    if inbox.unread(state, items, now_ms):
+        return False
+    if not _has_claims_of_others(state, items):
+        return True
+    from holdfast.runtime import event_claims  # noqa: PLC0415  (as in `_usable`)
+
+    return not (yield from event_claims.abandoned(tenant, state.run, items, now_ms))
 
 
 def _change_over(
@@ -176,8 +236,8 @@ def _change_over(
 def facts_of_wake(
     tenant: str, state: Execution, named: Mapping[str, Any], now_ms: int
 ) -> inbox.FactsResult:
-    """Return the facts of unread events for the waits that a wake about an event concerns. `named`:
-    id, at, name and key of the event.
+    """Return the facts of unread events for the waits that an event concerns. `named`: id, name and
+    key of the event.
     """
     partition = keys.event(tenant, str(named["name"]), str(named["key"]))
     found: list[Fact] = []
@@ -199,7 +259,8 @@ def _facts_of_wake(
         rows = yield from _pointers(tenant, state.run, awaiting)
         if any(row["id"] == event_id for row in rows):
             return (yield from _pointed(tenant, state, awaiting, rows, now_ms))
-    return (yield from inbox.event_facts(tenant, state, awaiting, now_ms))
+    items = yield from inbox.events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
+    return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
 
 
 # -- the pointers ----------------------------------------------------------------------------------

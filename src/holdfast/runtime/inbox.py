@@ -18,7 +18,7 @@ from holdfast.core import facts, migrating
 from holdfast.core.advance import is_skipped_by, is_stopped_by
 from holdfast.core.bounds import FIELDS
 from holdfast.core.facts import Control, Fact
-from holdfast.core.state import PAUSE_TIMERS, Attempt, Awaiting, Execution
+from holdfast.core.state import PAUSE_TIMERS, Awaiting, Execution
 from holdfast.errors import HoldfastBug, UnknownKindError
 from holdfast.limits import (
     CONTROL_RETENTION_SECONDS,
@@ -212,6 +212,9 @@ ADDRESSEE: Final = "to"
 #: The value of `ADDRESSEE` in an event that an operator has dropped: no execution may use it any
 #: longer.
 DROPPED: Final = ""
+#: The attribute of an event that had no addressee, and that an execution has claimed
+#: (`event_claims.py`). Its value differs for each claim.
+CLAIMED: Final = "cl"
 #: The attribute of an event that its sender addressed to one execution. Such an event is never
 #: given to another execution.
 DIRECT: Final = "own"
@@ -241,23 +244,23 @@ def is_for(item: Item, run: str) -> bool:
     return item.get(ADDRESSEE, run) == run
 
 
+def stored_events(
+    tenant: str, event_name: str, event_key: str
+) -> Generator[Effect, Any, list[Item]]:
+    """Return the stored events of the name and key, also those for other executions."""
+    partition = keys.event(tenant, event_name, event_key)
+    items: list[Item] = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
+    for item in items:
+        require_format(item, "an event", EVENT_FORMATS)
+    return items
+
+
 def events_of(
     tenant: str, run: str, event_name: str, event_key: str
 ) -> Generator[Effect, Any, list[Item]]:
     """Return the stored events that the execution may use, including used and expired ones."""
-    partition = keys.event(tenant, event_name, event_key)
-    items = yield Query(tables.MAIL, partition, begins_with=keys.EVENT_PREFIX)
-    for item in items:
-        require_format(item, "an event", EVENT_FORMATS)
+    items = yield from stored_events(tenant, event_name, event_key)
     return [item for item in items if is_for(item, run)]
-
-
-def event_facts(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> FactsResult:
-    """Return each stored event for the wait that is neither used nor expired, the earliest
-    first.
-    """
-    items = yield from events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
-    return (yield from unread_facts(tenant, state, awaiting, items, now_ms))
 
 
 def is_unread(state: Execution, item: Item, now_ms: int) -> bool:
@@ -285,7 +288,8 @@ def unread_facts(
         with reading("an event"):
             data = yield from unstow(tenant, "events", item)
             expires_ms = int(item["expires"])
-        fact = facts.EventReceived(awaiting.entry, event_id(item), data, expires_ms)
+        is_shared = ADDRESSEE not in item or CLAIMED in item
+        fact = facts.EventReceived(awaiting.entry, event_id(item), data, expires_ms, is_shared)
         found.append(fact)
     return found
 
@@ -474,29 +478,3 @@ def _migrate(
 
 def _word(item: Item, name: str) -> str | None:
     return str(item[name]) if name in item else None
-
-
-def facts_for(tenant: str, state: Execution, now_ms: int) -> FactsResult:
-    """Return the inbox messages of every open wait. Used by a recovering worker, and for a wake
-    about events.
-    """
-    found: list[Fact] = []
-    for frame in list(state.frames.values()):
-        if isinstance(frame.waiting, Awaiting):
-            found += yield from mail_of(tenant, state, frame.waiting, now_ms)
-        elif isinstance(frame.waiting, Attempt):
-            found += yield from result_of_batch(tenant, state.run, frame.waiting)
-    return found
-
-
-def result_of_batch(tenant: str, run: str, attempt: Attempt) -> FactsResult:
-    """Return the fact of the stored result of an attempt that waits to run in a batch."""
-    if attempt.queued is None or not attempt.queued.is_batch:
-        return []
-    return (yield from answer_by_key(tenant, run, keys.answer(attempt.entry, attempt.attempt)))
-
-
-def mail_of(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> FactsResult:
-    if awaiting.kind == "event":
-        return (yield from event_facts(tenant, state, awaiting, now_ms))
-    return (yield from answer_facts(tenant, state.run, awaiting))

@@ -11,6 +11,9 @@ loaded the log anyway, so it does the rest:
 
 A retry of E1 registers anew, and that registration has no mark. The mark has the number of retries
 as its condition, so a worker that is late cannot mark the registration of a later retry.
+
+An event that an execution has claimed (`event_claims.py`) and does not use is kept, too. The worker
+that frees it wakes the executions that wait for it: they have read it while it was claimed.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from typing import Any
 
 from holdfast.core.state import Execution
 from holdfast.limits import EVENT_RETENTION_SECONDS
-from holdfast.runtime import inbox
-from holdfast.runtime.effects import Condition, NoResult, Put, Update
+from holdfast.runtime import event_claims, event_pointers, inbox
+from holdfast.runtime.effects import Condition, Item, NoResult, Put, Update
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
@@ -59,3 +62,32 @@ def keep_after_end(tenant: str, state: Execution, named: Mapping[str, Any]) -> N
         put={inbox.OVER: 1},
         where=(Condition(inbox.RETRIES, "<=", state.redrives),),
     )
+
+
+def give_back(tenant: str, run: str, claim: event_claims.Claim) -> NoResult:
+    """Free an event that the execution has claimed by this claim and does not use."""
+    partition = keys.event(tenant, claim.name, claim.key)
+    place = partition, keys.stored_event(claim.event_id)
+    freed = yield from event_claims.free(place, run, claim.claim)
+    if freed is not None:
+        yield from _offer(tenant, claim.name, claim.key, freed)
+
+
+def free_abandoned(tenant: str, run: str, name: str, key: str) -> NoResult:
+    """Free the events of the name and key that the execution has claimed and, because it has ended,
+    does not use.
+    """
+    items = yield from inbox.stored_events(tenant, name, key)
+    claimed = [item for item in items if inbox.CLAIMED in item and item.get(inbox.ADDRESSEE) == run]
+    unused = (yield from event_claims.unused_by(tenant, run, claimed)) if claimed else []
+    for item in unused:
+        freed = yield from event_claims.free_claim_of(item)
+        if freed is not None:
+            yield from _offer(tenant, name, key, freed)
+
+
+def _offer(tenant: str, name: str, key: str, freed: Item) -> NoResult:
+    """Wake the executions that wait for the event. If there is none, list the event as kept."""
+    if not (yield from event_pointers.wake(tenant, name, key, freed, None)):
+        event_id, at_ms = inbox.event_id(freed), int(freed["at"])
+        yield from keep_listed(tenant, event_id, at_ms, {"name": name, "key": key})

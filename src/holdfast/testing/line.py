@@ -27,6 +27,8 @@ class LineScope:
     finals: frozenset[Final_]
     deadline: WaitingPlace | None = None
     is_expired: bool = False
+    #: The line was cancelled inside of the block because the block's time is over.
+    is_cut: bool = False
 
 
 @dataclass(eq=False)

@@ -11,12 +11,13 @@ import contextvars
 import inspect
 import threading
 from collections import deque
+from types import FrameType
 from typing import Any
 
 from holdfast.api.harness import Cancelled
 from holdfast.api.tasks import BlockTimeout
 from holdfast.testing.finals import open_finals
-from holdfast.testing.line import ControlLine, Group, LineScope, current_line
+from holdfast.testing.line import WHOLE, ControlLine, Group, LineScope, current_line
 from holdfast.testing.outcomes import ScriptError
 from holdfast.testing.places import WaitingPlace
 from holdfast.testing.timeline import Over, Timeline
@@ -151,7 +152,8 @@ class ControlLines:
 
     def wait(self, line: ControlLine, place: WaitingPlace) -> Over:
         """Block the line until the wait at the place ends. Raises Cancelled in a cancelled line."""
-        self.require_open(line)
+        if not place.is_plain:
+            self.require_open(line)
         place.owner = lambda over: self._wake(line, over)
         line.place, line.over = place, None
         self.timeline.begin(place)
@@ -183,16 +185,25 @@ class ControlLines:
             frame, line.frame, line.is_parked = line.frame, None, False
         if self.failure is not None:
             raise Aborted
-        if line.due(frame) is not None:
+        is_plain = line.place is not None and line.place.is_plain
+        if not is_plain and line.due(frame) is not None:
             line.place, line.group, line.child = None, None, None
-            raise Cancelled
+            self._cut(line, frame)
 
     def require_open(self, line: ControlLine) -> None:
         """Raise Cancelled in a cancelled line, so that it begins no further work."""
         if self.failure is not None:
             raise Aborted
-        if line.due(inspect.currentframe()) is not None:
-            raise Cancelled
+        self._cut(line, inspect.currentframe())
+
+    def _cut(self, line: ControlLine, frame: FrameType | None) -> None:
+        """Raise Cancelled in a line that is cancelled at this point."""
+        number = line.due(frame)
+        if number is None:
+            return
+        if number != WHOLE:
+            line.scopes[number].is_cut = True
+        raise Cancelled
 
     def _wake(self, line: ControlLine, over: Over) -> None:
         line.over = over
@@ -257,6 +268,9 @@ class ControlLines:
         """Wake the line if it is cancelled and waits where it can be cancelled."""
         if line.is_over or not line.is_parked or line.due(line.frame) is None:
             return
+        if line.place is not None and line.place.is_plain:
+            # Python carries out this statement without waiting, so no cancellation interrupts it.
+            return
         if line.group is not None:
             self._settle(line.group)
             return
@@ -283,9 +297,10 @@ class ControlLines:
         line.scopes.append(scope)
         return scope
 
-    def leave(self, line: ControlLine, scope: LineScope) -> None:
-        """Leave a block. Raises BlockTimeout when its time is over, unless the whole line is
-        cancelled.
+    def leave(self, line: ControlLine, scope: LineScope, error: BaseException | None) -> None:
+        """Leave a block. Raises BlockTimeout when the line was cancelled because the block's time
+        is over, unless more than the block is cancelled. A line that leaves the block before its
+        next wait leaves it in time.
         """
         assert line.scopes[-1] is scope
         line.scopes.pop()
@@ -293,5 +308,10 @@ class ControlLines:
             self.timeline.close(scope.deadline)
         if self.failure is not None:
             return
-        if scope.is_expired and line.due(inspect.currentframe()) is None:
+        if not (scope.is_cut or (scope.is_expired and isinstance(error, Cancelled))):
+            return
+        outer = line.due(inspect.currentframe())
+        if outer is None:
             raise BlockTimeout("")
+        if outer != WHOLE:
+            line.scopes[outer].is_cut = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from holdfast.api.boundary import JsonValue
 
@@ -29,6 +29,7 @@ CallKind: TypeAlias = Literal[
     "again",
     "publish",
 ]
+_PLAIN: Final[frozenset[str]] = frozenset({"send", "reply", "stop", "start", "again"})
 
 
 @dataclass(eq=False, slots=True)
@@ -50,5 +51,12 @@ class WaitingPlace:
     timeout_ms: int | None = None
     key: int = 0
     is_closed: bool = False
+    #: After how many milliseconds a `send` or `start` has its effect; None when it is at once.
+    after_ms: int | None = None
     #: Starts the child execution of a "workflow" place, if the script gives it no outcome.
     run_child: Callable[[], None] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Return True for a statement that Python carries out without waiting."""
+        return self.kind in _PLAIN

@@ -14,6 +14,14 @@ def flow(n: int, x: float) -> None:
     sleep(minutes(5))
     sleep(days(round(x)))
     wait_for_event("paid", Payment, key="k", timeout=seconds(n))
+    for _ in range(10):
+        sleep(days(365))
+    wait_for_event("paid", Payment, key="k", timeout=days(1157))
+
+
+@workflow(timeout=days(1_157))
+def ages(n: int) -> int:
+    return n
 
 
 @workflow

@@ -15,16 +15,16 @@ from holdfast.core import advance
 from holdfast.core.commands import StopChild
 from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import ServiceFault
-from holdfast.runtime import children, follow_ups, inbox, kept_events
+from holdfast.runtime import children, event_claims, follow_ups, inbox, kept_events
 from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start_rows import Start
-from holdfast.runtime.effects import Effect, Handler, Put, PutIfAbsent, Query
+from holdfast.runtime.effects import Effect, Handler, Item, NoResult, Put, PutIfAbsent, Query
 from holdfast.runtime.storage import keys
 from holdfast.runtime.worker import recovery
 from tests.builders import ask, call, machine, wait_for
-from tests.sim.planted.kit import AttemptOutcome, Brought, Patch, Planted, Scenario
+from tests.sim.planted.kit import CORPUS, AttemptOutcome, Brought, Patch, Planted, Scenario
 
 _GIVE_UP = [{"ErrorEquals": ["States.ALL"], "Next": "done"}]
 _DONE = {"Type": "Succeed"}
@@ -98,6 +98,8 @@ IN_TIME = Scenario(
     {"main": machine({"one": ask("done", TimeoutSeconds=60, Catch=_GIVE_UP), "done": _DONE})},
     answers=_answers(57, "one"),
 )
+SHARED = CORPUS["an event for one of two executions"]
+GIVEN_UP = CORPUS["an event at the end of the execution that waits"]
 CHILDREN_ASK = Scenario(
     "children that ask",
     "the same place in two executions",
@@ -264,6 +266,30 @@ def _use_events_again(patch: Patch) -> None:
 
     patch.setattr(advance, "_event_received", received)
     patch.setattr(inbox, "unread_facts", unread_facts)
+
+
+def _take_events_of_others(patch: Patch) -> None:
+    """Each execution uses the event that it has read, without a claim."""
+
+    def take(_tenant: str, _run: str, _wanted: Any) -> Generator[Effect, Any, bool]:
+        return True
+        yield
+
+    patch.setattr(event_claims, "take", take)
+
+
+def _keep_unused_claims(patch: Patch) -> None:
+    """An event that an ended execution has claimed stays with it."""
+
+    def give_back(_tenant: str, _run: str, _claim: Any) -> NoResult:
+        yield from ()
+
+    def unused_by(_tenant: str, _run: str, _items: Any) -> Generator[Effect, Any, list[Item]]:
+        return []
+        yield
+
+    patch.setattr(kept_events, "give_back", give_back)
+    patch.setattr(event_claims, "unused_by", unused_by)
 
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -450,6 +476,8 @@ PLANTED = (
     Planted("an early event is not listed", _forget_to_list, _I7, PAID_TWICE, {}),
     Planted("an event is kept twice", _keep_events_twice, _I7, PAID_TWICE, {"duplicated": 0.3}),
     Planted("an event is used after its use", _use_events_again, _I7, ONE_EVENT, {}),
+    Planted("an event is used by two executions", _take_events_of_others, _I7, SHARED, {}),
+    Planted("an ended execution keeps an event", _keep_unused_claims, _I7, GIVEN_UP, FAULTS),
     Planted(
         "a token is not bound to its waiter",
         _not_bound_to("waiter"),

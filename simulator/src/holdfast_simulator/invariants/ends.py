@@ -80,6 +80,8 @@ class _Ends:
                     yield "it has taken back what it had done, and is redriven"
                 self.ended = self.stopping = None
                 self.due_ms = event.holdfast.get("due")
+            elif event.type == "ContinuedAsNew":
+                self.due_ms = event.holdfast.get("due", self.due_ms)
             elif event.type == "Stopping":
                 yield from self._stopping(event)
             elif event.type in TERMINAL_EVENTS:
@@ -96,6 +98,9 @@ class _Ends:
             case "Cancelled":
                 self.reason = event.holdfast["reason"]
             case "DeadlinePassed":
+                self.reason = self.reason.get("outer") or {}
+            case _ if self.reason.get("deadline") in event.holdfast.get("over", ()):
+                # The line has left the block, whose time was over, before the next step in it.
                 self.reason = self.reason.get("outer") or {}
             case "UndoStarted" if self.stopping is not None and "deadline" not in self.reason:
                 self.has_undone = True

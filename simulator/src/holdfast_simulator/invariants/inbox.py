@@ -20,6 +20,7 @@ from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants import refusals
 from holdfast_simulator.invariants.case import Case
 from holdfast_simulator.invariants.dues import all_dues, stuck_ms_max
+from holdfast_simulator.invariants.event_claims import usable_since_ms
 from holdfast_simulator.invariants.refusals import Mail
 
 _TOO_LARGE: Final = error_names.DATA_LIMIT_EXCEEDED
@@ -27,12 +28,18 @@ _TOO_LARGE: Final = error_names.DATA_LIMIT_EXCEEDED
 
 def used_once(case: Case) -> Iterator[str]:
     """Check answers and events. Each answer is accepted once and used by its own wait. Each event
-    is kept, and used at most once by each execution. A refused one leaves nothing, and its refusal
+    is kept, and used at most once, by one execution. A refused one leaves nothing, and its refusal
     must be right.
     """
     mail = {(str(item["pk"]), str(item["sk"])): item for item in case.services.items(tables.MAIL)}
+    users: dict[tuple[str, str], str] = {}
     for history in case.histories:
-        yield from _Waits(case, mail, history).read()
+        waits = _Waits(case, mail, history)
+        yield from waits.read()
+        for place in waits.used_itself:
+            user = users.setdefault(place, history.run)
+            if user != history.run:
+                yield f"{history.run} uses the event {place[1]}, which {user} has used"
     if case.evidence is None:
         return
     for told in case.schedule.told:
@@ -164,11 +171,15 @@ class _Waits:
         self.case, self.mail, self.history = case, mail, history
         self.waits: dict[str, _Wait] = {}
         self.used: set[str] = set()
+        #: Without those in the part of the history that a fork has copied.
+        self.used_itself: list[tuple[str, str]] = []
 
     def read(self) -> Iterator[str]:
         before: Execution | None = None
         for record, state in zip(self.history.records, self.history.states, strict=True):
             for event, is_copied in self.history.marked(record):
+                if not is_copied:
+                    self.used_itself += self._place_of_event(event)
                 for text in self._at(event, before):
                     if not is_copied:
                         yield f"{self.history.run}: {text}"
@@ -226,6 +237,13 @@ class _Waits:
             else:
                 yield f"{where} ends with {dict(told)!r:.90}, and the answer is {item!r:.200}"
 
+    def _place_of_event(self, event: Event) -> list[tuple[str, str]]:
+        """Return the place of the stored event that this event of the history uses, if any."""
+        wait = self.waits.get(event.holdfast.get("frame", ""))
+        if wait is None or event.type != "TaskSucceeded" or "event" not in event.holdfast:
+            return []
+        return [(wait.partition, keys.stored_event(event.holdfast["event"]))]
+
     def _event_wait(self, wait: _Wait, event: Event) -> Iterator[str]:
         where = f"the wait {wait.entry} for an event"
         if event.type == "TaskTimedOut":
@@ -268,13 +286,23 @@ class _Waits:
         if wait.kind == "event":
             for pk, sk in self.mail:
                 is_event = pk == wait.partition and sk.startswith(keys.EVENT_PREFIX)
-                if is_event and sk not in self.used:
+                if is_event and sk not in self.used and self._may_use((pk, sk), event.at_ms):
                     yield from self._too_late(
                         (pk, sk), event, f"the wait {wait.entry} for an event"
                     )
         elif wait.kind and wait.is_called:
             place = self._place_of_answer(wait)
             yield from self._too_late(place, event, f"the wait {place[1]}")
+
+    def _may_use(self, place: tuple[str, str], at_ms: int) -> bool:
+        """Return True when no execution had the event, or one that ended long enough before without
+        it.
+        """
+        evidence, run = self.case.evidence, self.history.run
+        if evidence is None:
+            return False
+        since_ms = usable_since_ms(evidence, self.history.tenant, run, self.mail[place])
+        return since_ms is not None and since_ms + stuck_ms_max(evidence, run) < at_ms
 
     def _too_late(self, place: tuple[str, str], event: Event, where: str) -> Iterator[str]:
         """R14: the worker reads a message that is stored when it reads its clock before it decides

@@ -250,9 +250,8 @@ class HistoryLines:
         self.dropped[frame] = self.lines.pop(frame)
 
     def _forget(self, line: HistoryLine, over: Sequence[int]) -> None:
-        reason = line.cancelled
-        if reason is not None and reason.get("deadline") in over:
-            outer = reason.get("outer")
+        while line.cancelled is not None and line.cancelled.get("deadline") in over:
+            outer = line.cancelled.get("outer")
             line.cancelled = None if outer is None else {"undone": [], **outer}
 
     def _reopen(self) -> None:

@@ -25,10 +25,11 @@ from holdfast.core.state import (
     is_told,
 )
 from holdfast.limits import EVENT_RETENTION_SECONDS
-from holdfast.runtime.storage import keys
+from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants.dues import stuck_ms_max
+from holdfast_simulator.invariants.event_claims import usable_since_ms
 
 
 class Rests:
@@ -106,6 +107,14 @@ class Rests:
         elif child_run(self._run, waiting.entry, waiting.attempt) not in self._running:
             yield self._moved_ms
 
+    def _usable_since_ms(self, place: str, event_id: str) -> int | None:
+        """An event that is not stored was never accepted. TTL may have deleted a stored one."""
+        sk = keys.stored_event(event_id)
+        for item in self._evidence.services.items(tables.MAIL):
+            if (item["pk"], item["sk"]) == (place, sk):
+                return usable_since_ms(self._evidence, self._history.tenant, self._run, item)
+        return 0
+
     # -- events ------------------------------------------------------------------------------------
 
     def _brought(self, waiting: Awaiting) -> Iterator[int]:
@@ -120,7 +129,10 @@ class Rests:
                 continue
             # For an event that the API did not accept, only the attempt to send it is known.
             stored_ms = self._evidence.stored.get((place, keys.stored_event(brought.id)))
-            there_ms = max(stored_ms or 0, waiting.since_ms)
+            usable_ms = self._usable_since_ms(place, brought.id)
+            if usable_ms is None:
+                continue
+            there_ms = max(stored_ms or 0, usable_ms, waiting.since_ms)
             expires_ms = (stored_ms or there_ms) + EVENT_RETENTION_SECONDS * 1_000
             if expires_ms > there_ms + self._patience_ms:
                 yield there_ms

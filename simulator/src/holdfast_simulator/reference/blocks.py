@@ -40,15 +40,36 @@ class Blocks(Fields):
     def _is_shielded(self, line: ReferenceLine) -> bool:
         return self._shields(line, self._to_leave(line)) > 0
 
+    def _continues(self, line: ReferenceLine) -> bool:
+        """A line that becomes late at a state without a wait goes on, too."""
+        return self._is_shielded(line) or not self._is_step(line)
+
+    def _outlast(self, line: ReferenceLine, name: str | None) -> None:
+        """Forget the blocks that a late line leaves for the state `name`, before a step of theirs:
+        it leaves them in time. An undo that has begun is not forgotten.
+        """
+        if not line.undone:
+            blocks = self.program.deadlines
+            line.late = [
+                one
+                for one in line.late
+                if not blocks[one].cuts_steps_only or name in blocks[one].states
+            ]
+
     def _is_taken(self, line: ReferenceLine) -> bool:
         """A late line stops where an undo of it ends, and at its next step outside."""
         if self._is_shielded(line):
             return False
         ends = {self.program.undos[number].end for number in line.undone}
-        return line.position in ends or self._is_step(line.position)
+        return line.position in ends or self._is_step(line)
 
-    def _is_step(self, name: str) -> bool:
-        match self.program.states[name]:
+    def _is_step(self, line: ReferenceLine) -> bool:
+        match self.program.states[line.position]:
+            case (
+                TaskState(kind="command", target="send" | "reply" | "stop" | "again")
+                | TaskState(kind="pure", target="holdfast.log")
+            ):
+                return not self.program.deadlines[self._to_leave(line)].cuts_steps_only
             case ParallelState(branches=[start]):
                 return not isinstance(self.program.states[start], SucceedState)
             case state:

@@ -104,6 +104,7 @@ class _Interpreter(MapRuns):
         move: Move = (name, data)
         while True:
             try:
+                self._outlast(line, move[0])
                 if line.late and not self._is_inside(line, move[0]):
                     move = self._leave_late(line, move[1])
                 elif move[0] is None:
@@ -111,6 +112,7 @@ class _Interpreter(MapRuns):
                 else:
                     move = self._visit(line, move[0], move[1])
             except StateFailure:
+                self._outlast(line, None)
                 if not line.late:
                     raise
                 move = self._leave_block(line, self._to_leave(line))
@@ -134,7 +136,7 @@ class _Interpreter(MapRuns):
             if number not in line.blocks:
                 raise Contradiction(f"the time of block {number} is over, far from it: {name}")
         line.late = sorted({*line.late, *line.visit.passed})  # as the machine has them: inside out
-        if line.visit.passed and not self._is_shielded(line):
+        if line.visit.passed and not self._continues(line):
             return self._unwind(line)
         return self._state(line)
 

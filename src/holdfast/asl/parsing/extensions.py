@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from holdfast.asl.documents import StateJson
-from holdfast.asl.program import BlockDeadline, ChoiceState, PollRule, Quorum, State, UndoRule
+from holdfast.asl.program import (
+    CUTS_STEPS,
+    BlockDeadline,
+    ChoiceState,
+    PollRule,
+    Quorum,
+    State,
+    UndoRule,
+)
 from holdfast.asl.template import Template, compile_template
 
 Extensions: TypeAlias = tuple[
@@ -75,6 +83,7 @@ def _deadline(deadline: StateJson) -> BlockDeadline:
         seconds=compile_template(deadline["Seconds"], "/Seconds"),
         next=deadline.get("Next"),
         assign=_template(deadline, "Assign", ""),
+        cuts_steps_only=deadline.get("Cuts") == CUTS_STEPS,
     )
 
 

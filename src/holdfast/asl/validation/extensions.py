@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.asl.program import ATTRIBUTE_KINDS
+from holdfast.asl.program import ATTRIBUTE_KINDS, CUTS_STEPS
 from holdfast.asl.resources import is_polled
 from holdfast.asl.validation import paths, values
 from holdfast.asl.validation.report import FieldRule, ObjectShape, RuleScope, expected
@@ -33,6 +33,7 @@ _DEADLINE: Final = ObjectShape(
         "States": FieldRule(values.list_of(values.text, may_be_empty=True)),
         "Next": _TEXT,
         "Assign": _ASSIGN,
+        "Cuts": FieldRule(values.one_of(CUTS_STEPS)),
     },
     required=("Begin", "Seconds", "States"),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.api.surface import BlockTimeout, RequestCancelled
 from holdfast.asl import error_names
+from holdfast.asl.program import CUTS_STEPS
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import Assembler, Label
 from holdfast.compiler.emit.regions import (
@@ -222,6 +223,7 @@ def emit_deadline(emitter: Emitter, statement: TimeoutBlock) -> None:
         "Begin": begin,
         "Seconds": template(statement.seconds.query),
         "States": inside,
+        "Cuts": CUTS_STEPS,
     }
     route = static_route(emitter.regions, BlockTimeout, ERROR_OUTPUT)
     if route is not None:

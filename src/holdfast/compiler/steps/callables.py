@@ -33,6 +33,8 @@ class Obstacle:
 
 
 #: The functions of the language that belong to workflows alone, by identity.
+_LONGEST: Final = timedelta(seconds=limits.STATE_SECONDS_MAX)
+WHOLE_SECONDS: Final = f"whole seconds, from 1 to {limits.STATE_SECONDS_MAX:,}"
 _WORKFLOW_ONLY: Final = frozenset(
     map(
         id,
@@ -98,8 +100,8 @@ def _obstacles(
         help_ = f"def {declared.function.__name__}(first: str, second: int)"
         yield Obstacle("HF008", message, help_)
     if isinstance(declared, Workflow):
-        if not _is_whole(declared.call_timeout):
-            message = f"the timeout of a call of `{declared.name}` must be whole seconds"
+        if not is_whole(declared.call_timeout):
+            message = f"the timeout of a call of `{declared.name}` must be {WHOLE_SECONDS}"
             yield Obstacle("HF052", message, "options(timeout=seconds(90))")
         return
     types = (*signature.parameters.values(), signature.result)
@@ -113,8 +115,8 @@ def _obstacles(
         return
     for function in _steps_inside(getattr(declared.function, "__code__", None), declared):
         yield Obstacle("HF080", message_of(function, declared.name), help_for(function))
-    if not _is_whole(declared.timeout) or not _is_whole(declared.heartbeat):
-        message = f"the timeout and heartbeat of `{declared.name}` must be whole seconds"
+    if not is_whole(declared.timeout) or not is_whole(declared.heartbeat):
+        message = f"the timeout and heartbeat of `{declared.name}` must be {WHOLE_SECONDS}"
         yield Obstacle("HF052", message, "@task(timeout=seconds(90))")
     if isinstance(declared.runs_on, Worker | Fargate | BatchJob):
         return
@@ -172,5 +174,5 @@ def _steps_inside(code: CodeType | None, declared: Task[..., Any]) -> Iterator[s
             return
 
 
-def _is_whole(duration: timedelta | None) -> bool:
-    return duration is None or (duration.microseconds == 0 and duration > timedelta())
+def is_whole(duration: timedelta | None) -> bool:
+    return duration is None or (duration.microseconds == 0 and timedelta() < duration <= _LONGEST)

@@ -26,6 +26,7 @@ from holdfast.compiler.types.types import (
     is_text,
     may_be_none,
 )
+from holdfast.limits import STATE_SECONDS_MAX
 
 
 class StepRefused(Exception):  # noqa: N818 - `Steps` catches it
@@ -73,7 +74,13 @@ def require_duration(expressions: Expressions, node: ast.expr) -> TypedQuery:
             message = "the difference of two moments may have a fraction of a second"
             help_ = "sleep_until(later), or seconds(math.ceil(elapsed.total_seconds()))"
         raise refuse(expressions, node, "HF052", message, help_)
-    return in_seconds(value)
+    match value.query:
+        case Constant(int(seconds)) if seconds > STATE_SECONDS_MAX:
+            message = f"this is {seconds:,} seconds; a wait has at most {STATE_SECONDS_MAX:,}"
+            help_ = "days(1157); to sleep longer: for _ in range(10): sleep(days(365))"
+            raise refuse(expressions, node, "HF052", message, help_)
+        case _:
+            return in_seconds(value)
 
 
 def require_time_out(expressions: Expressions, node: ast.expr) -> TypedQuery:

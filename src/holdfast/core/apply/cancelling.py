@@ -103,7 +103,7 @@ def without_deadlines(frame: Frame, numbers: Sequence[int]) -> Frame:
     """
     kept = tuple(due for due in frame.deadlines if due.number not in numbers)
     reason = frame.cancelled
-    if reason is not None and reason.get("deadline") in numbers:
+    while reason is not None and reason.get("deadline") in numbers:
         reason = reason.get("outer")
     return frame._replace(deadlines=kept, cancelled=reason)
 

@@ -29,9 +29,9 @@ def event(
     id: str | None = None,  # noqa: A002
     execution: str | None = None,
 ) -> Operation[Json]:
-    """Send an event to the executions that wait for it. If it is sent twice with the same `id`, it
-    counts once. With `execution` only that one may use it. `data` is None for an event that the
-    workflow declares with None.
+    """Send an event, which the first execution that waits for it uses. If it is sent twice with the
+    same `id`, it counts once. With `execution` only that one may use it. `data` is None for an
+    event that the workflow declares with None.
     """
     fields = {"name": name, "key": key, "id": id, "execution": execution}
     return (yield from post("/events", fields, data=data))

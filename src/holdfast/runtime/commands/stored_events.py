@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.asl.program import Json
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
-from holdfast.runtime import event_pointers, inbox, kept_events, messages
+from holdfast.runtime import event_pointers, inbox, kept_events
 from holdfast.runtime.commands import keyed, keyed_events
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import is_same, mark_of_secrets, normalised
@@ -22,10 +22,7 @@ from holdfast.runtime.effects import (
     Get,
     Item,
     JsonResult,
-    Message,
     PutIfAbsent,
-    Query,
-    Send,
 )
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
@@ -107,29 +104,15 @@ def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> Js
     if rule is not None and inbox.ADDRESSEE in stored and inbox.DIRECT not in stored:
         slot = keyed.KeySlot(tenant, rule, key)
         run = yield from keyed_events.address(known, slot, stored, chance)
-        woken = yield from _wake(tenant, wanted, stored, run)
+        woken = yield from event_pointers.wake(tenant, name, key, stored, run)
         return {"event": event_id, "waiting": woken, "execution": run}
-    woken = yield from _wake(tenant, wanted, stored, stored.get(inbox.ADDRESSEE))
+    only = stored.get(inbox.ADDRESSEE)
+    addressee = None if only is None else str(only)
+    woken = yield from event_pointers.wake(tenant, name, key, stored, addressee)
     if not woken:
         at_ms = int(stored["at"])
         yield from kept_events.keep_listed(tenant, event_id, at_ms, {"name": name, "key": key})
     return {"event": event_id, "waiting": woken}
-
-
-def _wake(tenant: str, wanted: CheckedEvent, item: Item, only: Any) -> Generator[Effect, Any, int]:
-    """Wake the executions that have registered for the event, and return their number. `only`: the
-    one that may use it; None: all of them.
-    """
-    rows = yield Query(tables.MAIL, str(item["pk"]), begins_with=keys.REGISTRATION_PREFIX)
-    open_rows = [row for row in rows if inbox.OVER not in row]
-    waiting = [row for row in open_rows if only in (None, inbox.registered(row))]
-    found = [inbox.registered(row) for row in waiting]
-    if found:
-        yield from event_pointers.put_for(tenant, waiting, item)
-        named = {"id": wanted.id, "at": int(item["at"]), "name": wanted.name, "key": wanted.key}
-        wakes = [messages.wake_event(tenant, run, **named) for run in found]
-        yield Send(tuple(Message(wake) for wake in wakes))
-    return len(found)
 
 
 def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:

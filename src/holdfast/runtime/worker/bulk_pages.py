@@ -12,7 +12,7 @@ from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.errors import HoldfastError, RequestError, ServiceFault, is_damage
 from holdfast.limits import CLOCK_ERROR_MS
 from holdfast.runtime import bulk
-from holdfast.runtime.commands import events, fork, pause, retry, skip, stop
+from holdfast.runtime.commands import events, fork, keyed, pause, retry, skip, stop
 from holdfast.runtime.commands.bulk import selected
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.once import Moment, once
@@ -99,11 +99,13 @@ def _outcome(
 def _send_event(
     known: Lookup, place: tuple[str, str, int], run: str, fields: Mapping[str, Any]
 ) -> Generator[Effect, Any, None]:
-    """Send the event with each key with which the execution waits for it. Raises RequestError
-    HF507.
+    """Send the event to the execution, with each key with which it waits for it. Raises
+    RequestError HF507.
 
-    The id of the event is made of the bulk operation and the key, so executions that wait with the
-    same key get the event once each. A repeated step finds in the used events that the event was
+    Executions that wait with the same key get an event each, because an event is used by one
+    execution. An event that starts a keyed workflow is for the execution of its key: it is sent
+    once for a key. The id of the event is made of the bulk operation and what it is for, so it is
+    stored once. A repeated step finds in the used events that the event was
     sent. Then it sends the event only for a wait that began before the step: a later wait may be
     the result of the event that was used.
     """
@@ -123,11 +125,13 @@ def _send_event(
     for key, since_ms in sorted(waits.items()):
         if is_sent and since_ms >= at_ms - 2 * CLOCK_ERROR_MS:
             continue
-        event_id = f"{own}.{keys.text_hash(key)}"
+        is_for_key = keyed.started_by(known, name) is not None
+        event_id = f"{own}.{keys.text_hash(key if is_for_key else f'{run}#{key}')}"
         request = {"name": name, "key": key, "data": fields["data"], "id": event_id}
+        only = {} if is_for_key else {"execution": run}
         # The event may start an execution, whose id is made with these bytes. They are the same
         # each time, so that a repeated step does not start a second execution.
-        yield from events.event(known, tenant, request, _chance(event_id))
+        yield from events.event(known, tenant, {**request, **only}, _chance(event_id))
 
 
 def _chance(text: str) -> bytes:

@@ -16,7 +16,13 @@ from holdfast.core.facts import Fact
 from holdfast.core.state import Attempt, Awaiting, ChildExecutions, Execution
 from holdfast.core.waits import InboxSource, inbox_of, is_frozen, overdue_frames
 from holdfast.limits import CLOCK_ERROR_MS
-from holdfast.runtime import children, event_pointers, follow_ups, inbox, messages
+from holdfast.runtime import (
+    children,
+    event_pointers,
+    follow_ups,
+    inbox,
+    messages,
+)
 from holdfast.runtime.effects import Effect, Query
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.storage import keys, tables
@@ -41,7 +47,34 @@ def named_mail(tenant: str, state: Execution, body: Any, now_ms: int) -> inbox.F
         return (yield from inbox.taken_by_key(tenant, state.run, key))
     if key.startswith(children.NOTICE_PREFIX):
         return (yield from _notices(tenant, state, _entry_of_notices(key)))
-    return (yield from inbox.facts_for(tenant, state, now_ms))
+    return (yield from facts_for(tenant, state, now_ms))
+
+
+def facts_for(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResult:
+    """Return the inbox messages of every open wait. Used by a recovering worker, and for a wake
+    about events.
+    """
+    found: list[Fact] = []
+    for frame in list(state.frames.values()):
+        if isinstance(frame.waiting, Awaiting):
+            found += yield from _mail_of(tenant, state, frame.waiting, now_ms)
+        elif isinstance(frame.waiting, Attempt):
+            found += yield from _result_of_batch(tenant, state.run, frame.waiting)
+    return found
+
+
+def _result_of_batch(tenant: str, run: str, attempt: Attempt) -> inbox.FactsResult:
+    """Return the fact of the stored result of an attempt that waits to run in a batch."""
+    if attempt.queued is None or not attempt.queued.is_batch:
+        return []
+    key = keys.answer(attempt.entry, attempt.attempt)
+    return (yield from inbox.answer_by_key(tenant, run, key))
+
+
+def _mail_of(tenant: str, state: Execution, awaiting: Awaiting, now_ms: int) -> inbox.FactsResult:
+    if awaiting.kind == "event":
+        return (yield from event_pointers.event_facts(tenant, state, awaiting, now_ms))
+    return (yield from inbox.answer_facts(tenant, state.run, awaiting))
 
 
 def is_known_end(state: Execution, body: Any) -> bool:
@@ -118,11 +151,11 @@ def past_timeouts(tenant: str, state: Execution, now_ms: int) -> inbox.FactsResu
     for frame in state.frames.values() if is_late else overdue_frames(state, past_ms):
         waiting = frame.waiting
         if isinstance(waiting, Awaiting):
-            found += yield from inbox.mail_of(tenant, state, waiting, now_ms)
+            found += yield from _mail_of(tenant, state, waiting, now_ms)
         elif isinstance(waiting, ChildExecutions):
             found += yield from children.notices(tenant, state, waiting)
         elif isinstance(waiting, Attempt):
-            found += yield from inbox.result_of_batch(tenant, state.run, waiting)
+            found += yield from _result_of_batch(tenant, state.run, waiting)
         else:
             assert inbox_of(waiting) == InboxSource.NOTHING
     return [*found, facts.Tick()]

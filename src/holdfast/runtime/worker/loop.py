@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdfast.asl.program import Json, Program
 from holdfast.core import facts
@@ -54,7 +54,7 @@ from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.migrating import carried_out
-from holdfast.core.state import BATCH_PREFIX, Execution
+from holdfast.core.state import BATCH_PREFIX, Awaiting, Execution
 from holdfast.core.waits import has_more, is_due, leases_of, new_commands, pending_commands
 from holdfast.errors import FormatError, RequestError
 from holdfast.limits import (
@@ -68,6 +68,7 @@ from holdfast.limits import (
     VISIBILITY_EXTENSION_SECONDS,
 )
 from holdfast.runtime import (
+    event_pointers,
     follow_ups,
     inbox,
     measuring,
@@ -97,6 +98,9 @@ from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
 from holdfast.runtime.worker.delivery import Delivery
 from holdfast.runtime.worker.leases import ReceivedMessage
+
+if TYPE_CHECKING:
+    from holdfast.runtime.event_claims import Claim
 
 #: A generator that yields effects. It returns True when the message may be deleted.
 Delivers: TypeAlias = Generator[Effect, Any, bool]
@@ -218,6 +222,7 @@ class Processing:
     * `has_twin`: another worker that received the same message has written to the loaded log.
     * `unlisted`: the record whose entry was removed from the list, while no later record has an
       entry.
+    * `claims`: the events that this delivery has claimed, by their ids.
     * `unlogged`: committed events of a state machine with a log (`runtime/execution_logs.py`),
       until the log is written.
     """
@@ -234,6 +239,7 @@ class Processing:
     run_for: Execution | None = None
     has_twin: bool = False
     unlisted: int | None = None
+    claims: dict[str, Claim] = field(default_factory=dict)
     unlogged: list[Event] = field(default_factory=list)
     _definition: str = ""
     _program: Program | None = None
@@ -273,6 +279,7 @@ class Processing:
             # The results of attempts that were stopped cause no event, and so no commit gives back
             # their permits. Do it here, or the permits would stay taken until they expire.
             yield from self.attempts.release()
+            yield from self._give_back_claims()
         return is_done
 
     def _run(self) -> Delivers:
@@ -359,7 +366,35 @@ class Processing:
         if self.errand.is_recovering:
             yield from self._repair_search_rows()
             yield from self._leave()
+            yield from self._free_abandoned()
         return True
+
+    def _give_back_claims(self) -> NoResult:
+        """Give back the events that this delivery has claimed and not used, because another worker
+        has ended the wait or the execution.
+        """
+        state = self.log.state
+        used = {} if state is None else state.used_events
+        for claim in self.claims.values():
+            if claim.event_id not in used:
+                # Imported here because few claims are given back.
+                from holdfast.runtime import kept_events  # noqa: PLC0415
+
+                yield from kept_events.give_back(self.log.tenant, self.log.run, claim)
+
+    def _free_abandoned(self) -> NoResult:
+        """Free the events that the ended execution has claimed and not used. The worker of the
+        claim has crashed, and SQS has delivered its message again.
+        """
+        awaited = {
+            (frame.waiting.event_name, frame.waiting.event_key)
+            for frame in self.state.resting.values()
+            if isinstance(frame.waiting, Awaiting) and frame.waiting.kind == "event"
+        }
+        for name, key in sorted(awaited):
+            from holdfast.runtime import kept_events  # noqa: PLC0415
+
+            yield from kept_events.free_abandoned(self.log.tenant, self.log.run, name, key)
 
     def _keeps_key(self) -> Generator[Effect, Any, bool]:
         """Take the business key of a keyed workflow again for a retry. Return False when another
@@ -474,7 +509,7 @@ class Processing:
         now_ms = yield Clock()
         if self.errand.is_recovering:
             self.facts += yield from inbox.control_facts(tenant, self.state)
-            found = yield from inbox.facts_for(tenant, self.state, now_ms)
+            found = yield from external_facts.facts_for(tenant, self.state, now_ms)
             yield from follow_ups.register_uses(self.log, found, now_ms)
             self.facts += found
             if not (yield from follow_ups.has_entry(self.log)):
@@ -533,7 +568,7 @@ class Processing:
             step = Transition((), state)
             yield from self._fetch_targets()
             if self.facts or has_more(state):
-                step = self._decide(state, now_ms)
+                step = yield from self._claimed(self._decide(state, now_ms), state, now_ms)
             is_held = pending is not None and now_ms >= self.held_until_ms
             over: bool | None = None
             if step.events or is_held:
@@ -578,6 +613,38 @@ class Processing:
         self.offered, self.facts = self.facts, []
         program, moment = self.program, self.moments.at(now_ms, now_ms, state, self.offered)
         return advance(program, state, self.offered, moment)
+
+    def _claimed(
+        self, step: Transition, state: Execution, now_ms: int
+    ) -> Generator[Effect, Any, Transition]:
+        """Claim the events that the decision uses. If another execution has claimed one of them,
+        decide again without it.
+        """
+        if step.state.used_events is state.used_events:
+            return step
+        # Imported here because most executions use no event. Each module that is imported makes the
+        # start of a Lambda function slower.
+        from holdfast.runtime import event_claims  # noqa: PLC0415
+
+        tenant, taken = self.log.tenant, set[str]()
+        while step.state.used_events is not state.used_events:
+            wanted = event_claims.claims_of(state, step.state, self.offered, self.log.owner)
+            lost = None
+            for claim in (one for one in wanted.values() if one.event_id not in taken):
+                if not (yield from event_claims.take(tenant, state.run, claim)):
+                    lost = claim
+                    break
+                taken.add(claim.event_id)
+                self.claims[claim.event_id] = claim
+            if lost is None:
+                return step
+            self.facts = [one for one in self.offered if not _is_about(one, lost.event_id)]
+            # A wait with pointers was offered only the earliest event. A later one may be stored,
+            # and no other wake would lead to it.
+            named = {"id": lost.event_id, "name": lost.name, "key": lost.key}
+            self.facts += yield from event_pointers.facts_of_wake(tenant, state, named, now_ms)
+            step = self._decided(state, now_ms)
+        return step
 
     def _has_news(self, state: Execution) -> bool:
         """Return True when the facts need a commit now. While attempts run, the fact that children
@@ -824,6 +891,10 @@ class Processing:
         if not (yield from self._commit(Transition((), self.state), now_ms)):
             return (yield from self._after_race())
         return True
+
+
+def _is_about(fact: Fact, event_id: str) -> bool:
+    return isinstance(fact, facts.EventReceived) and fact.event_id == event_id
 
 
 #: Facts that follow from the state alone. If another worker commits first, they must be computed

@@ -1,0 +1,222 @@
+"""Claims: an event that several executions may use is used by one of them.
+
+An event without an addressee wakes each execution that waits for its name and key. Each of them
+decides on its own log, so no log can refuse the event because of another log. The stored event
+decides: an execution claims it by a conditional write before the commit that uses it.
+
+    E1      decide: the wait takes X ── claim X for E1 ── commit
+    E2      decide: the wait takes X ── claim X: refused ── decide again without X
+
+Only an event that the decision uses is claimed. A claim is repeated for the same execution, so a
+crash between claim and commit loses nothing: the recovery decides again, and claims X again.
+
+**A claim without use.** The commit may be refused, because another worker has stopped E1. The
+worker then gives X back (`kept_events.py`). If it crashes before that, the next execution that
+begins to wait, recovers, times out or is checked by the sweeper reads the log of E1:
+
+    E1 runs                   X is left to it
+    E1 has ended with X       X is used: the registration of E1 gets a mark
+    E1 has ended without X    X is free again
+
+E1 may be retried at the same time, and use X after all. So each claim, also a repeated one, has a
+value of its own, and X becomes free only if it still has the claim that was read before the log:
+
+    E2   read X: claim c1 ── read the log of E1: ended without X ── free X if its claim is c1
+    E1   retried: decide ── claim X again: c2 ── commit
+
+Either E1 claims before E2 writes, and X has c2; or E2 is first, and X has no claim of E1 any
+longer: E1 then claims it as each other execution does.
+
+**The mark.** It is a hash of the ids of all unexpired events that the ended execution has claimed
+and used. As long as the stored events give the same hash, later waits need not read that log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.core.facts import EventReceived, Fact
+from holdfast.core.state import Awaiting, Execution
+from holdfast.errors import FormatError, HoldfastError, is_damage
+from holdfast.runtime import inbox
+from holdfast.runtime.effects import Condition, Effect, Item, Query, Update
+from holdfast.runtime.storage import keys, tables
+from holdfast.runtime.storage.codec import reading
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+from holdfast.runtime.storage.log import Log
+
+#: The attribute of a registration with the hash of the claimed events that its execution has used.
+_USED: Final = "us"
+_DAY_SECONDS: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An event that a decision uses. `claim` is the value of its claim in the stored event."""
+
+    event_id: str
+    name: str
+    key: str
+    claim: str
+
+
+# -- the execution that uses an event --------------------------------------------------------------
+
+
+def claims_of(
+    before: Execution, after: Execution, offered: Iterable[Fact], claim: str
+) -> dict[str, Claim]:
+    """Return the events that the decision from `before` to `after` uses and that another execution
+    may use, too, by their ids.
+    """
+    found: dict[str, Claim] = {}
+    for fact in offered:
+        if (
+            isinstance(fact, EventReceived)
+            and fact.is_shared
+            and fact.event_id in after.used_events
+            and fact.event_id not in before.used_events
+        ):
+            frame = before.frame_of(fact.entry)
+            if frame is not None and isinstance(frame.waiting, Awaiting):
+                name, key = frame.waiting.event_name, frame.waiting.event_key
+                # Several waits of the execution may be offered the event. The first one uses it.
+                found.setdefault(fact.event_id, Claim(fact.event_id, name, key, claim))
+    return found
+
+
+def take(tenant: str, run: str, wanted: Claim) -> Generator[Effect, Any, bool]:
+    """Claim the event for the execution. Return False when another execution has claimed it, or an
+    operator has dropped it.
+    """
+    claimed = yield Update(
+        tables.MAIL,
+        keys.event(tenant, wanted.name, wanted.key),
+        keys.stored_event(wanted.event_id),
+        put={**inbox.EVENT_MARK, inbox.ADDRESSEE: run, inbox.CLAIMED: wanted.claim},
+        where=(
+            # Without this condition, the write would create an event that TTL has deleted.
+            Condition("at", "present"),
+            Condition(inbox.ADDRESSEE, "=", run, or_absent=True),
+        ),
+    )
+    return bool(claimed.is_done)
+
+
+def free(place: tuple[str, str], run: str, claim: str) -> Generator[Effect, Any, Item | None]:
+    """Give up the claim of an execution that does not use the event. `place`: the keys of the
+    event. Return the event that each execution may use; None when it has another claim now, or an
+    operator has dropped it.
+    """
+    freed = yield Update(
+        tables.MAIL,
+        *place,
+        remove=(inbox.ADDRESSEE, inbox.CLAIMED),
+        where=(Condition(inbox.ADDRESSEE, "=", run), Condition(inbox.CLAIMED, "=", claim)),
+    )
+    return freed.item if freed.is_done else None
+
+
+def free_claim_of(item: Item) -> Generator[Effect, Any, Item | None]:
+    """Give up the claim that the event has. The result is that of `free`."""
+    place = str(item["pk"]), str(item["sk"])
+    return (yield from free(place, str(item[inbox.ADDRESSEE]), str(item[inbox.CLAIMED])))
+
+
+# -- the executions that wait ----------------------------------------------------------------------
+
+
+def freed(
+    tenant: str, run: str, items: Iterable[Item], now_ms: int
+) -> Generator[Effect, Any, list[Item]]:
+    """Free the events that ended executions have claimed and not used, and return them. `items`:
+    all stored events of one name and key.
+    """
+    found = []
+    for item in (yield from abandoned(tenant, run, items, now_ms)):
+        free_item = yield from free_claim_of(item)
+        if free_item is not None:
+            found.append(free_item)
+    return found
+
+
+def abandoned(
+    tenant: str, run: str, items: Iterable[Item], now_ms: int
+) -> Generator[Effect, Any, list[Item]]:
+    """Return the unexpired events that other executions have claimed and, because they have ended,
+    do not use. `items`: all stored events of one name and key.
+    """
+    claimed: dict[str, list[Item]] = {}
+    for item in items:
+        with reading("an event"):
+            is_expired = int(item["expires"]) <= now_ms
+        if inbox.CLAIMED in item and not is_expired and not inbox.is_for(item, run):
+            claimed.setdefault(str(item[inbox.ADDRESSEE]), []).append(item)
+    claimed.pop(inbox.DROPPED, None)
+    if not claimed:
+        return []
+    partition = str(next(iter(claimed.values()))[0]["pk"])
+    rows = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
+    marks: Mapping[str, Any] = {inbox.registered(row): row.get(_USED) for row in rows}
+    found: list[Item] = []
+    for claimant, theirs in claimed.items():
+        if marks.get(claimant) != _hash_of(theirs):
+            found += yield from unused_by(tenant, claimant, theirs)
+    return found
+
+
+def unused_by(tenant: str, run: str, items: list[Item]) -> Generator[Effect, Any, list[Item]]:
+    """Return the events that the execution has claimed and, because it has ended, does not use.
+    Mark its registration with the others. `items` were read before: the log is read after them.
+    """
+    state = yield from _state_of(tenant, run)
+    if state is None or not state.is_ended:
+        return []
+    used = [item for item in items if inbox.event_id(item) in state.used_events]
+    if used:
+        yield from _mark(state, used)
+    return [item for item in items if item not in used]
+
+
+def _state_of(tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:
+    """Return the state of an execution; None if its log cannot be read. Its events are then left to
+    it, because it may have used them.
+    """
+    log = Log(tenant, run, "claims", "")
+    try:
+        yield from log.load()
+    except FormatError:
+        return None
+    except HoldfastError as error:
+        if not is_damage(error):
+            raise
+        return None
+    return log.state
+
+
+def _mark(state: Execution, used: list[Item]) -> Generator[Effect, Any, None]:
+    """Mark the registration of an ended execution, and keep it as long as its events. A
+    registration of a later retry gets no mark.
+    """
+    newest_ms = max(int(item["expires"]) for item in used)
+    yield Update(
+        tables.MAIL,
+        str(used[0]["pk"]),
+        keys.registration(state.run),
+        put={
+            FORMAT_FIELD: FORMAT,
+            inbox.RETRIES: state.redrives,
+            inbox.OVER: 1,
+            _USED: _hash_of(used),
+            "ttl": newest_ms // 1_000 + _DAY_SECONDS,
+        },
+        where=(Condition(inbox.RETRIES, "<=", state.redrives, or_absent=True),),
+    )
+
+
+def _hash_of(items: Iterable[Item]) -> str:
+    ids = "\n".join(sorted(map(inbox.event_id, items)))
+    return hashlib.sha256(ids.encode()).hexdigest()[:16]
