@@ -44,8 +44,8 @@ class Rights:
                 "dynamodb:PutItem",
                 # BatchGetItem reads rows of the index of waits for the pages of a bulk operation.
                 "dynamodb:BatchGetItem",
-                # UpdateItem extends the lifetime of a name while its execution is open, and changes
-                # the gates of limits.
+                # UpdateItem extends the lifetime of a name while its execution is open, changes the
+                # gates of limits, and claims events.
                 "dynamodb:UpdateItem",
                 # DeleteItem deletes items of state machines, aliases, versions, activities and
                 # their tasks, and rows of the quarantine after a stop.
@@ -108,7 +108,8 @@ class Rights:
                 "dynamodb:GetItem",
                 "dynamodb:Query",
                 "dynamodb:PutItem",
-                # UpdateItem writes rows of the index of waits that a crashed worker did not write.
+                # UpdateItem writes rows of the index of waits that a crashed worker did not write,
+                # and marks registrations of ended executions.
                 "dynamodb:UpdateItem",
                 "dynamodb:DeleteItem",
                 on=[storage.mail.table_arn],
