@@ -8,7 +8,7 @@ import copy
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from holdfast import TaskError, task
 from tests.differential.shop import Line
@@ -17,6 +17,7 @@ __all__ = [
     "Basket",
     "Rejected",
     "Tally",
+    "Wrapped",
     "asdict",
     "basket_of",
     "copy",
@@ -81,6 +82,11 @@ class Basket(BaseModel):
     @staticmethod
     def label(number: int) -> str:
         return f"n{number}" if number > 0 else "none"
+
+
+class Wrapped(BaseModel):
+    what: Any
+    number: int = Field(default=3, ge=5)
 
 
 class Rejected(TaskError):  # noqa: N818

@@ -97,6 +97,8 @@ PATTERNS: Final = {
         "f'{ratio:.2f}{ratio:,.1f}|{ratio:+.3f}|{ratio:09.2f}'",
         "f'{ratio:.0%} {<int!> / 7:.1%} {<int!>:.2f}'",
         "f'{ratio} {ratio * 3!r}'",
+        "'%s %.2f %s' % (ratio, ratio, grace)",
+        "'{} {:.1f} {}'.format(ratio, ratio, grace)",
         "','.join(f'{w:.1f}' for w in weights)",
         "f'{<int!>:+d}{<str!>:^7}{<int!>:x}{<str!>!r}'",
         "f'{<list[int]!>}{<dict[str, int]!>}'",

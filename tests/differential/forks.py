@@ -20,7 +20,7 @@ from typing import Any, Final
 from holdfast.api.library import LOG, library_task
 from holdfast.api.tasks import Task, Workflow
 from holdfast.asl.program import Json
-from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, started_by
+from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, is_later, started_by
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.core.advance import advance
@@ -158,7 +158,8 @@ class CoreRun:
         """
         if attempt.target == AGAIN:
             raise TooLong  # it continues as new: there is no end to compare
-        started = None if started_by(attempt.target) is None else f"run {attempt.entry}"
+        has_started = is_later(attempt.target) or started_by(attempt.target) is not None
+        started = f"run {attempt.entry}" if has_started else None
         return Succeeded(attempt.entry, attempt.attempt, started)
 
     def _result(self, name: str, draw: Iterator[int]) -> Any:

@@ -120,6 +120,8 @@ _HABITS: Final = (
     ),
     "try:\n    while True:\n        {v} += echo([1, 2, 3][{v}])\nexcept Exception:\n    {v} += 10",
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
+    "{w} = Wrapped(what=<list[int]>); look({w}); {v} = {w}.number",
+    "{w} = Wrapped(what=<str>).what; look({w})",
     "{w}_0 = basket_of(<int>); {w} = {w}_0; {w}.lines.append(Line(sku=<str>)); look({w})",
     "{w}_0 = basket_of(<int>); {w} = {w}_0.lines; {w}.append(Line(sku=<str>)); look({w})",
     "{w}_0 = basket_of(<int>); {w} = {w}_0.model_copy(); {w}.lines.clear(); look({w})",

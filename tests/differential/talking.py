@@ -15,12 +15,20 @@ class TalkStatements(Drawing):
 
     def _send(self, _depth: int) -> tuple[Rows, bool]:
         type_ = self.choices.pick(["int", "str", "Line", "list[Line]"])
-        return [f'send("note", {self.e(type_)}, key={self.e("str", 1)})'], True
+        return [f'send("note", {self.e(type_)}, key={self.e("str", 1)}{self._later()})'], True
+
+    def _later(self) -> str:
+        """Return the time of a later command, for some of them."""
+        if not self.choices.chance(30):
+            return ""
+        time = self.choices.pick(["minutes(5)", "seconds(90)", "grace", self.e("timedelta", 1)])
+        return f", delay={time}"
 
     def _start(self, _depth: int) -> tuple[Rows, bool]:
         call = self.choices.pick(
-            [f"start(part, {self.e('int', 1)}, s)", f"start(picky_part, {self.e('int', 1)})"]
+            [f"part, {self.e('int', 1)}, s", f"picky_part, {self.e('int', 1)}"]
         )
+        call = f"start({call}{self._later()})"
         name = self._declare("str")
         rows = [f"{name} = {call}"]
         return [*rows, f"stop({name})"] if self.choices.chance(30) else rows, True

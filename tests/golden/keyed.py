@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import send, start, wait_for_event, workflow
+from holdfast import minutes, send, start, wait_for_event, workflow
 
 
 @workflow(key="number")
@@ -22,4 +22,5 @@ def door(name: str) -> str:
 
 @workflow
 def flow(name: str) -> str:
+    start(door, name, delay=minutes(5))
     return door(name)

@@ -25,5 +25,6 @@ def flow(order: Order, name: str, arguments: dict[str, Any]) -> list[Any]:
     tool = TOOLS.get(name)
     tool = TOOLS[name]
     TOOLS[name](order.id, 5)
-    TOOLS[name](**arguments, extra=1)
+    TOOLS[name](**arguments, **arguments)
+    TOOLS[name](**name, cents=1)
     return sorted(order.lines, key=lambda line: TOOLS[name](**arguments))

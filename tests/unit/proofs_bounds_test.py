@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.events import DURABLE_EVENTS
-from holdfast.proofs.bounds import Worst, worst_of
+from holdfast.proofs.bounds import Worst, retry_seconds_of, worst_of
 from holdfast.proofs.graph import levels_of
 from tests.unit.core_kit import Case
 from tests.unit.proofs_machines import Machines, random_run
@@ -31,6 +31,19 @@ def counted(case: Case) -> tuple[int, int, int]:
         entered + max(0, retries),
         sum(name in DURABLE_EVENTS for name in types),
     )
+
+
+@pytest.mark.parametrize(
+    ("retry", "seconds"),
+    [
+        ({"IntervalSeconds": 30, "BackoffRate": 1.0, "MaxAttempts": 100_000}, 3_000_000),
+        ({"IntervalSeconds": 1, "MaxDelaySeconds": 100, "MaxAttempts": 20_000}, 1_999_427),
+        ({"IntervalSeconds": 1, "BackoffRate": 2.0, "MaxAttempts": 4}, 15),
+    ],
+)
+def test_the_delays_of_many_retries_are_summed(retry: dict[str, Any], seconds: float) -> None:
+    state = {"Retry": [{"ErrorEquals": ["States.ALL"], **retry}]}
+    assert retry_seconds_of(state) == seconds
 
 
 def proved(worst: Worst, symbols: dict[str, float]) -> tuple[float, float, float]:

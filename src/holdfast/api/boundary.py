@@ -210,6 +210,10 @@ class Boundary:
             raise Misfit(problems)
         return parsed
 
+    def takes(self, name: str) -> bool:
+        """Return True when the function has a parameter of this name."""
+        return name in self._parameters
+
     def default_arguments(self, seals: Seals = NO_SEALS) -> dict[str, JsonValue]:
         """Return the JSON of the parameters that a call may leave out. Raises Misfit."""
         return {

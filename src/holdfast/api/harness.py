@@ -69,8 +69,12 @@ class Harness(Protocol):
 
     def sleep_until(self, moment: datetime, /) -> None: ...
 
-    def send(self, name: str, data: object, /, *, key: str) -> None:
-        """Send the event."""
+    def send(
+        self, name: str, data: object, /, *, key: str, later: timedelta | datetime | None
+    ) -> str | None:
+        """Send the event. With `later` send it after that duration or at that moment, and return
+        the id of the execution that waits until then.
+        """
 
     def request(
         self, name: str, data: object, /, *, key: str, returns: Any, timeout_seconds: float | None
@@ -80,8 +84,17 @@ class Harness(Protocol):
     def reply(self, request: str, value: object, error: Exception | None, /) -> None:
         """Reply to the request of this id, or reject it with the error."""
 
-    def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
-        """Start an execution for which nothing waits, and return its id."""
+    def start(
+        self,
+        workflow: Workflow[..., Any],
+        arguments: dict[str, Any],
+        /,
+        *,
+        later: timedelta | datetime | None,
+    ) -> str:
+        """Start an execution for which nothing waits, and return its id. With `later` it begins
+        after that duration or at that moment.
+        """
 
     def stop(self, execution: str, /) -> None:
         """Stop an execution that was started."""

@@ -165,6 +165,9 @@ def _help_for(name: str) -> str:
     """
     is_file = name.endswith(".py") or "/" in name
     module = name.removesuffix(".py").strip("./").replace("/", ".")
+    stem = name.removesuffix(".py").rpartition("/")[2]
+    if is_file and "." in stem.strip("."):
+        return f"a module has no dot in its name: rename the file to `{stem.replace('.', '_')}.py`"
     if is_file and module:
         return f"name the module: `{module}`"
     return "name a module as `import` does, from the project's folder: `package.module`"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import UnionType
-from typing import Any, NoReturn, ParamSpec, TypeVar, cast, overload
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar, cast, overload
 
 from holdfast.api.branches import each, first, parallel
 from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, time_out_seconds
@@ -271,13 +271,30 @@ def receive(
     return Received(_require_harness("receive", name), name, payload, key, timeout)
 
 
-def send(name: str, data: object, /, *, key: str) -> None:
+@overload
+def send(name: str, data: object, /, *, key: str) -> None: ...
+@overload
+def send(name: str, data: object, /, *, key: str, delay: timedelta) -> str: ...
+@overload
+def send(name: str, data: object, /, *, key: str, at: datetime) -> str: ...
+def send(
+    name: str,
+    data: object,
+    /,
+    *,
+    key: str,
+    delay: timedelta | None = None,
+    at: datetime | None = None,
+) -> str | None:
     """Send the event `name` to an execution that waits for it with this business key, now or later.
 
     It is sent once, even if a worker crashes. Data that does not fit the type that workflows
     declare for the event raises InvalidArguments.
+
+    With `delay` or `at` it is sent later. Then the result is the id of the execution that waits
+    until then: `stop(id)` cancels it.
     """
-    _require_harness("send", name).send(name, data, key=key)
+    return _require_harness("send", name).send(name, data, key=key, later=_later(delay, at))
 
 
 @overload
@@ -307,14 +324,37 @@ def request(
     )
 
 
-def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> str:
+@overload
+def start(workflow: Workflow[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> str: ...
+@overload
+def start(workflow: Workflow[..., Any], /, *args: Any, delay: timedelta, **kwargs: Any) -> str: ...
+@overload
+def start(workflow: Workflow[..., Any], /, *args: Any, at: datetime, **kwargs: Any) -> str: ...
+def start(workflow: Workflow[..., Any], /, *args: Any, **kwargs: Any) -> str:
     """Start an execution of a workflow without waiting for it, and return its id.
 
     It is started once, even if a worker crashes. It continues when the calling execution ends or is
     stopped.
+
+    With `delay` or `at` it begins later, under the same id: `stop(id)` cancels it. If the workflow
+    has a parameter of that name, the argument is the workflow's.
     """
     stand_in = _require_harness("start", workflow.name)
-    return stand_in.start(workflow, workflow.bind(*args, **kwargs))
+    words = [word for word in LATER if word in kwargs and not workflow.boundary.takes(word)]
+    when = {word: kwargs.pop(word) for word in words}
+    return stand_in.start(workflow, workflow.bind(*args, **kwargs), later=_later(**when))
+
+
+#: The arguments of `send` and `start` for a later time.
+LATER: Final = ("delay", "at")
+
+
+def _later(
+    delay: timedelta | None = None, at: datetime | None = None
+) -> timedelta | datetime | None:
+    if delay is not None and at is not None:
+        raise TypeError("give one of delay= and at=")
+    return at if delay is None else delay
 
 
 def stop(execution: str, /) -> None:

@@ -32,6 +32,10 @@ CONTAINER_CALLS: Final = frozenset({"ecs:runTask", "batch:submitJob"})
 #: The target of a Task that sends an event. The prefix `_START` is that of a Task which starts a
 #: workflow without waiting for it: `start:dispatch`.
 SEND: Final = "send"
+#: The target of a Task that sends an event at a later time. `_START_LATER` is the prefix for a
+#: workflow that begins at a later time: `start_later:dispatch`.
+SEND_LATER: Final = "send_later"
+_START_LATER: Final = "start_later:"
 #: The target of a Task with which the execution continues as new.
 AGAIN: Final = "again"
 #: The target of a Task that stops another execution.
@@ -49,6 +53,9 @@ POLL: Final = "holdfast:poll:"
 BULK_WORKFLOW: Final = "holdfast.bulk"
 BULK_SELECT: Final = "bulk:select"
 BULK_ACT: Final = "bulk:act"
+#: The name that the executions of later events (`runtime/commands/later.py`) have in place of a
+#: workflow's name.
+LATER_WORKFLOW: Final = "holdfast.later"
 
 _FUNCTION: Final = re.compile(
     r"arn:aws[\w-]*:lambda:[\w-]*:[\w-]*:function:[\w.-]+(:(\$LATEST|[\w-]+))?\Z"
@@ -212,12 +219,14 @@ def _ours(text: str) -> Resource | None:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
         case "request.waitForTaskToken" if not target:
             return Resource("callback", REQUEST, _TOKEN_SUFFIX)
-        case "send" | "again" | "reply" | "stop" if not target:
+        case "send" | "send_later" | "again" | "reply" | "stop" if not target:
             return Resource("command", kind, "")
         case "bulk" if f"bulk:{target}" in {BULK_SELECT, BULK_ACT}:
             return Resource("command", f"bulk:{target}", "")
         case "start" if target:
             return Resource("command", f"{_START}{target}", "")
+        case "start_later" if target:
+            return Resource("command", f"{_START_LATER}{target}", "")
         case _:
             return None
 
@@ -235,8 +244,14 @@ def is_polled(resource: str) -> bool:
 
 
 def started_by(target: str) -> str | None:
-    """Return the workflow that a command starts; None when it starts none."""
-    return target.removeprefix(_START) if target.startswith(_START) else None
+    """Return the workflow that a command starts, now or later; None when it starts none."""
+    kind, separator, workflow = target.partition(":")
+    return workflow if f"{kind}{separator}" in {_START, _START_LATER} else None
+
+
+def is_later(target: str) -> bool:
+    """Return True for a command that has its effect at a later time."""
+    return target == SEND_LATER or target.startswith(_START_LATER)
 
 
 def _service(text: str) -> Resource | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import MODULES_HELP, command
 from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json
 from holdfast.errors import RequestError
 from holdfast.local import project
+
+if TYPE_CHECKING:
+    from holdfast.local.proving import ProvenMachine
 
 TARGETS: Final = ("holdfast", "stepfunctions")
 
@@ -105,6 +108,22 @@ def _without_workflows(modules: Sequence[str]) -> str:
     return f"no workflows in {', '.join(modules)}"
 
 
+def _summary(
+    errors: int, subjects: Sequence[ProvenMachine], gravest: Collection[str], empty: str
+) -> str:
+    """Return the last line: problems are what fails the check."""
+    found = [finding.severity for subject in subjects for finding in subject.proofs.findings]
+    problems = errors + sum(severity in gravest for severity in found)
+    warnings = 0 if "warning" in gravest else found.count("warning")
+    if problems:
+        return _counted(problems + warnings, "problem")
+    return f"accepted, {_counted(warnings, 'warning')}" if warnings else empty
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s'[: count != 1]}"
+
+
 def _check(arguments: argparse.Namespace) -> int:
     from holdfast.local import build, check, proving  # noqa: PLC0415
 
@@ -116,6 +135,7 @@ def _check(arguments: argparse.Namespace) -> int:
     refusals = [finding for findings in found.values() for finding in findings]
     # Leave out a refused definition. It is incomplete, so nothing can be proven about it.
     sound = [file for file in files if not any(map(check.is_error, found[file]))]
+    gravest = {"error", "warning"} if arguments.strict else {"error"}
     subjects = [proving.subject_of_file(Path(file)) for file in sound]
     subjects += [] if errors else proving.subjects_of_modules(wanted, compiled)
     if arguments.json:
@@ -127,10 +147,8 @@ def _check(arguments: argparse.Namespace) -> int:
     else:
         for part in [*refusals, *errors, *(subject.render() for subject in subjects)]:
             print(harmless(str(part)), end="\n\n")
-        count = len(refusals) + len(errors) + sum(subject.problems for subject in subjects)
-        nothing = "no problems" if subjects or not wanted else _without_workflows(wanted)
-        print(f"{count} problem{'s'[: count != 1]}" if count else nothing)
-    gravest = {"error", "warning"} if arguments.strict else {"error"}
+        empty = "no problems" if subjects or not wanted else _without_workflows(wanted)
+        print(_summary(len(refusals) + len(errors), subjects, gravest, empty))
     is_refused = len(sound) < len(files) or (arguments.strict and bool(refusals))
     is_wrong = any(subject.severities & gravest for subject in subjects)
     return NEGATIVE if errors or is_refused or is_wrong else FINE

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from holdfast.api.surface import Task, Workflow
 from holdfast.asl.program import AttributeKind
 from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.expressions.query import ObjectOf
 from holdfast.compiler.source import Source, Span
 
 Statement: TypeAlias = (
@@ -274,10 +275,13 @@ class RunWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class StartWorkflow:
-    """Start an execution for which nothing waits. `arguments` is its whole input."""
+    """Start an execution for which nothing waits. `arguments` is its whole input; `later` has
+    `delay` or `at`, when it begins later.
+    """
 
     workflow: Workflow[..., Any]
     arguments: TypedQuery
+    later: ObjectOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,10 +293,13 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class SendEvent:
-    """Send an event. `arguments`: its name, key and data."""
+    """Send an event. `arguments`: its name, key and data, and `delay` or `at` when it is sent
+    later.
+    """
 
     event: str
     arguments: TypedQuery
+    is_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)

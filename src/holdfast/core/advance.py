@@ -396,7 +396,11 @@ def _renewed(decision: Decision, fact: facts.Renewed) -> None:
         _complete(decision, frame, state, None)
         return
     previous = started_event(decision, frame, state)
-    decision.emit("ContinuedAsNew", definition=fact.program.hash, input=fact.input)
+    own: dict[str, Any] = {}
+    if decision.state.due_ms is None and fact.program.timeout_seconds is not None:
+        # The execution has waited without a time-out until its start, or its code had none before.
+        own["due"] = decision.moment.now_ms + fact.program.timeout_seconds * 1_000
+    decision.emit("ContinuedAsNew", definition=fact.program.hash, input=fact.input, **own)
     decision.go_on_with(fact.program)
     enter(decision, ROOT, fact.program.start_at, fact.input, previous)
 

@@ -12,7 +12,6 @@ times as long, which would be half of the time of a decision.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import (
@@ -187,14 +186,6 @@ class FailedState:
     attempt: int
     lanes: Lanes | None = None
     children: ChildExecutions | None = None
-
-
-def argument_text(arguments: Json, parameter: str) -> str:
-    """Return one argument as text, for example as the key of a limit or a queue: a text as it is,
-    other values as JSON.
-    """
-    value = arguments.get(parameter) if isinstance(arguments, dict) else None
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

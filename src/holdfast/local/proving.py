@@ -36,11 +36,6 @@ class ProvenMachine:
     def severities(self) -> frozenset[str]:
         return frozenset(found.severity for found in self.proofs.findings)
 
-    @property
-    def problems(self) -> int:
-        """Return the number of errors and warnings, without notes."""
-        return sum(found.severity != "note" for found in self.proofs.findings)
-
     def render(self) -> str:
         """Return the text of the report, then each finding with its line of source."""
         parts = [report.render(self.proofs, self.locate)]

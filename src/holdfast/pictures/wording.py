@@ -58,7 +58,7 @@ def kind_of(state: Mapping[str, Any]) -> NodeKind | None:
             return "event"
         case ["holdfast", "ask.waitForTaskToken"]:
             return "ask"
-        case ["holdfast", "workflow" | "start"]:
+        case ["holdfast", "workflow" | "start" | "start_later"]:
             return "child"
     return "child" if ":states:startExecution" in resource else "task"
 

@@ -122,26 +122,16 @@ def retries_of(state: StateJson) -> int:
 
 def retry_seconds_of(state: StateJson) -> float:
     """Return the longest sum of the delays of all retries."""
-    return sum(
-        _delay(retrier, number_)
-        for retrier in retriers_of(state)
-        for number_ in range(min(retrier.attempts_max, _RETRIES_SUMMED_MAX))
-    ) + sum(
-        (retrier.attempts_max - _RETRIES_SUMMED_MAX) * RETRY_DELAY_SECONDS_MAX
-        for retrier in retriers_of(state)
-        if retrier.attempts_max > _RETRIES_SUMMED_MAX
-    )
+    return sum(map(_delays, retriers_of(state)))
 
 
-_RETRIES_SUMMED_MAX: Final = 10_000
-
-
-def _delay(retrier: RetryBound, retries: int) -> float:
+def _delays(retrier: RetryBound) -> float:
+    """Return the sum of the delays. They grow up to the longest one, and then stay the same."""
     cap = min(retrier.delay_seconds_max or RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX)
-    try:
-        return min(retrier.interval_seconds * retrier.rate**retries, cap)
-    except OverflowError:
-        return cap
+    total, delay, left = 0.0, float(retrier.interval_seconds), retrier.attempts_max
+    while left and 0 < delay < cap and retrier.rate > 1:
+        total, delay, left = total + delay, delay * retrier.rate, left - 1
+    return total + left * min(delay, cap)
 
 
 def _task(state: StateJson, counters: Counters, cap: int | None) -> Worst:

@@ -118,8 +118,17 @@ def _find_history(
             levels[0].location(start),
             f"{name} may write {events:,.0f} events; Step Functions ends a run at "
             f"{EVENTS_MAX_OF_STEP_FUNCTIONS:,}",
-            "move the loop into a child workflow, or keep --target holdfast",
+            _shorter_history(levels, events),
         )
+
+
+def _shorter_history(levels: Sequence[MachineLevel], events: float) -> str:
+    """Return the help for a long history: most of it may be the attempts of one task."""
+    states = [state for level in levels for state in level.states.values()]
+    most = max((retries_of(state) for state in states), default=0)
+    if most * 2 > events / 3:
+        return f"fewer attempts than {most + 1:,} for one task, or keep --target holdfast"
+    return "move the loop into a child workflow, or keep --target holdfast"
 
 
 # -- texts for the terminal ------------------------------------------------------------------------

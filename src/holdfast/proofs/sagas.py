@@ -235,11 +235,15 @@ def find_sagas(levels: Sequence[MachineLevel], facts: FactsByTask) -> Iterator[P
     """
     saga = saga_of(levels, facts)
     undone = undone_of(saga.registrations)
+    repeated: dict[str, tuple[MachineLevel, str]] = {}
     for level, name, task in _inline_tasks(levels):
         retries = retries_of(level.states[name])
         is_safe = task not in facts or facts[task].may_be_repeated
         if retries and not is_safe and (level.path, name) not in undone:
-            yield _repeats(level, name, task)
+            # The key belongs into the task, so one finding serves all its calls.
+            repeated.setdefault(task, (level, name))
+    for task, (level, name) in repeated.items():
+        yield _repeats(level, name, task)
     once = [
         (level, name) for level, name, _ in saga.open_steps if not retries_of(level.states[name])
     ]

@@ -74,7 +74,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
 
 #: During an outage of DynamoDB an attempt fails as if its worker had crashed. All of these retries
 #: together take more than an hour, so a bulk operation survives an outage of that length.
-_RETRY: Final = [
+OUTAGE_RETRY: Final = [
     {
         "ErrorEquals": [WORKER_LOST],
         "IntervalSeconds": 30,
@@ -106,7 +106,7 @@ def definition() -> Definition:
         "select": {
             "Type": "Task",
             "Resource": f"holdfast:{BULK_SELECT}",
-            "Retry": _RETRY,
+            "Retry": OUTAGE_RETRY,
             "Arguments": {"request": "{% $request %}", "after": "{% $after %}"},
             "Assign": {
                 "chosen": "{% $states.result.executions %}",
@@ -118,7 +118,7 @@ def definition() -> Definition:
         "act": {
             "Type": "Task",
             "Resource": f"holdfast:{BULK_ACT}",
-            "Retry": _RETRY,
+            "Retry": OUTAGE_RETRY,
             "Arguments": {"request": "{% $request %}", "executions": "{% $chosen %}"},
             "Assign": {"progress": count, "pause": "{% $states.result.pause %}"},
             "Output": {},

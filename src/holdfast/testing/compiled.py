@@ -19,12 +19,14 @@ from holdfast.asl.resources import (
     CONTAINER,
     REPLY,
     STOP,
+    is_later,
     is_request,
     started_by,
 )
 from holdfast.compiler.graphs.services import service_named
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
+from holdfast.core.arguments import later_ms
 from holdfast.core.events import Event
 from holdfast.core.facts import (
     ActivityStarted,
@@ -304,7 +306,7 @@ class _Machine:
         given: Any = attempt.arguments
         if attempt.target == AGAIN:
             return self._again(path, attempt)
-        started = started_by(attempt.target)
+        started, now_ms = started_by(attempt.target), self._timeline.now_ms
         if attempt.target == REPLY:
             place = WaitingPlace(path, None, "reply", "", given)
         elif attempt.target == STOP:
@@ -312,8 +314,12 @@ class _Machine:
         elif started is None:
             place = WaitingPlace(path, None, "send", given["name"])
             place.arguments = {"key": given["key"], "data": given["data"]}
+        elif is_later(attempt.target):
+            place = WaitingPlace(path, None, "start", started, given["input"])
         else:
             place = WaitingPlace(path, None, "start", started, given)
+        if is_later(attempt.target):
+            place.after_ms = later_ms(given, now_ms) - now_ms
         place.owner = lambda over: self._offer(_fact(attempt, over))
         return place
 

@@ -273,15 +273,24 @@ class _Direct:
         self._sleep_ms(_milliseconds(seconds))
 
     def sleep_until(self, moment: datetime, /) -> None:
-        if moment.tzinfo is None:
-            raise ValueError(f"sleep_until({moment}) has no time zone")
-        # Drop parts of a millisecond, as the engine does.
-        self._sleep_ms((moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms)
+        self._sleep_ms(self._until_ms(moment, "sleep_until"))
 
-    def send(self, name: str, data: object, /, *, key: str) -> None:
+    def _until_ms(self, moment: datetime, where: str) -> int:
+        if moment.tzinfo is None:
+            raise ValueError(f"{where}({moment}) has no time zone")
+        # Drop parts of a millisecond, as the engine does.
+        return (moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms
+
+    def send(
+        self, name: str, data: object, /, *, key: str, later: timedelta | datetime | None
+    ) -> str | None:
         line = current_line.get()
         arguments: JsonValue = {"key": key, "data": to_json(data)}
-        self.lines.wait(line, WaitingPlace(line.path, None, "send", name, arguments))
+        place = WaitingPlace(line.path, None, "send", name, arguments)
+        place.after_ms = self._after_ms(later)
+        answer = self.lines.wait(line, place).answer
+        assert answer is not None
+        return None if answer.output is None else str(answer.output)
 
     def request(
         self, name: str, data: object, /, *, key: str, returns: Any, timeout_seconds: float | None
@@ -313,14 +322,30 @@ class _Direct:
             arguments |= {"error": end.error, "cause": end.cause}
         self.lines.wait(line, WaitingPlace(line.path, None, "reply", "", arguments))
 
-    def start(self, workflow: Workflow[..., Any], arguments: dict[str, Any], /) -> str:
+    def start(
+        self,
+        workflow: Workflow[..., Any],
+        arguments: dict[str, Any],
+        /,
+        *,
+        later: timedelta | datetime | None,
+    ) -> str:
         line = current_line.get()
-        given = to_json(arguments)
-        answer = self.lines.wait(
-            line, WaitingPlace(line.path, None, "start", workflow.name, given)
-        ).answer
+        place = WaitingPlace(line.path, None, "start", workflow.name, to_json(arguments))
+        place.after_ms = self._after_ms(later)
+        answer = self.lines.wait(line, place).answer
         assert answer is not None
         return str(answer.output)
+
+    def _after_ms(self, later: timedelta | datetime | None) -> int | None:
+        """Return after how many milliseconds a command has its effect; None when it is at once."""
+        match later:
+            case None:
+                return None
+            case timedelta():
+                return max(_milliseconds(later.total_seconds()), 0)
+            case datetime():
+                return max(self._until_ms(later, "at="), 0)
 
     def stop(self, execution: str, /) -> None:
         line = current_line.get()

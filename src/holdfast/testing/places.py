@@ -51,6 +51,8 @@ class WaitingPlace:
     timeout_ms: int | None = None
     key: int = 0
     is_closed: bool = False
+    #: After how many milliseconds a `send` or `start` has its effect; None when it is at once.
+    after_ms: int | None = None
     #: Starts the child execution of a "workflow" place, if the script gives it no outcome.
     run_child: Callable[[], None] | None = None
 

@@ -28,7 +28,8 @@ class Call:
     """One attempt of a task, one wait, one sleep or one published value, when it began.
 
     `at` is in seconds since the start, `timeout` in seconds. `path` is "" outside of branches;
-    "0.1" is branch 1 of the branches that branch 0 opened.
+    "0.1" is branch 1 of the branches that branch 0 opened. `after`: in how many seconds a `send` or
+    `start` with a delay has its effect.
     """
 
     kind: CallKind
@@ -39,6 +40,7 @@ class Call:
     path: str = ""
     attempt: int = 1
     timeout: float | None = None
+    after: float | None = None
     #: True when the arguments contain sets. The order of their items has no meaning, so a
     #: comparison ignores it.
     has_sets: bool = field(default=False, repr=False, compare=False)
@@ -46,9 +48,10 @@ class Call:
     def __str__(self) -> str:
         number = f" (attempt {self.attempt})" if self.attempt > 1 else ""
         bound = "" if self.timeout is None else f", timeout {self.timeout:g} s"
+        later = "" if self.after is None else f", after {self.after:g} s"
         where = f" in branch {self.path}" if self.path else ""
         what = f"{self.kind} {self.name}".rstrip()
-        return f"{self.at:g} s: {what} {self.arguments!r}{number}{bound}{where}"
+        return f"{self.at:g} s: {what} {self.arguments!r}{number}{bound}{later}{where}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,10 @@ class Timeline:
         self._attempts: Counter[str] = Counter()
         self._starts: Counter[str] = Counter()
         self._executions: Counter[RunPath] = Counter()
+        #: The ids of the executions that send an event later, by the number of the event.
+        self._senders: dict[int, str] = {}
+        #: The ids of the executions that the workflow has stopped.
+        self._cancelled: set[str] = set()
         self._waits: list[WaitingPlace] = []
         self._arrived: list[int] = []
         #: The events and answers that the test sends, and after them those that the workflow sends.
@@ -200,13 +207,15 @@ class Timeline:
                 self._answer(place, self.script.task_answer(place, number))
             case "event" | "ask" | "request":
                 self._wait(place)
-            case "again" | "reply" | "stop":
+            case "again" | "reply":
+                self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))
+            case "stop":
+                self._cancelled.add(place.name)
                 self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))
             case "send":
                 self._send(place)
             case "start":
-                self._starts[place.name] += 1
-                started = f"{place.name}-{self._starts[place.name]}"
+                started = self._started(place)
                 self._push(self.now_ms, _Entry(place, ScriptedAnswer(0, output=started)))
             case "publish":
                 raise AssertionError("a published value is no wait")
@@ -244,6 +253,7 @@ class Timeline:
                 path=".".join(str(part) for part in place.path),
                 attempt=place.attempt,
                 timeout=None if timeout is None or is_sleep else timeout / 1_000,
+                after=None if place.after_ms is None else place.after_ms / 1_000,
                 has_sets=takes_sets(place.subject),
             )
         )
@@ -293,13 +303,23 @@ class Timeline:
     def _send(self, place: WaitingPlace) -> None:
         """Send an event as the workflow does. A wait of the same run may receive it."""
         given: Any = place.arguments
-        number = len(self._sent)
-        sent = Sent("event", place.name, given["data"], given["key"], None, self.now_ms)
+        number, at_ms = len(self._sent), self.now_ms + (place.after_ms or 0)
+        sent = Sent("event", place.name, given["data"], given["key"], None, at_ms)
         self._sent.append(self.script.stored(number, sent))
-        self._push(self.now_ms, _Entry(place, ScriptedAnswer(0)))
-        self._push(self.now_ms, _Entry(None, sent=number))
+        waits = None if place.after_ms is None else self._started(place)
+        if waits is not None:
+            self._senders[number] = waits
+        self._push(self.now_ms, _Entry(place, ScriptedAnswer(0, output=waits)))
+        self._push(at_ms, _Entry(None, sent=number))
+
+    def _started(self, place: WaitingPlace) -> str:
+        """Return the id of the execution that the place starts."""
+        self._starts[place.name] += 1
+        return f"{place.name}-{self._starts[place.name]}"
 
     def _deliver(self, number: int) -> Over | None:
+        if self._senders.get(number) in self._cancelled:
+            return None
         for place in self.open_waits:
             if self._sent[number].is_for(place):
                 return self._over(place, self._sent_answer(number, place))

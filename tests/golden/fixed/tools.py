@@ -32,4 +32,5 @@ def flow(order: Order, call: Asked, name: str, arguments: dict[str, Any]) -> lis
     if name in TOOLS:
         x = TOOLS[name](order_id=order.id, cents=5)
     TOOLS[call.name](**call.arguments)
+    TOOLS[name](**arguments, extra=1)
     return each(order.lines, lambda line: TOOLS[name](**arguments))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from datetime import timedelta
 
-from holdfast import (again, ask, minutes, publish, send, sleep, start, wait_for_event, workflow)
+from holdfast import (again, ask, minutes, publish, send, start, wait_for_event, workflow)
 from tests.golden.shop import Order, Payment
 
 
@@ -36,12 +35,6 @@ class Loose(TypedDict):
 
 
 @workflow
-def flow_later(when: timedelta, order: Order, n: int) -> None:
-    sleep(when)
-    flow(order=order, n=n)
-
-
-@workflow
 def flow(order: Order, n: int) -> None:
     wait_for_event("bank.confirmed", Payment, key=str(n))
     wait_for_event("paid", Payment, key=order.id)
@@ -59,5 +52,6 @@ def flow(order: Order, n: int) -> None:
     publish("done", n)
     send("done", n, key=order.id)
     start(flow, order, n)
-    start(flow_later, minutes(5), order, n)
+    start(flow, order, n, delay=minutes(5))
+    start(flow, order, n, delay=minutes(5))
     return again(order, n)

@@ -206,6 +206,8 @@ class _Walk:
             self._started_ms = event.at_ms
             if "due" in own:
                 self._set(event, "", "execution", own["due"])
+        elif kind == "ContinuedAsNew" and "due" in own:
+            self._set(event, "", "execution", own["due"])
         elif kind == "ExecutionForked":
             self._begin_anew(event)
         elif kind == "Paused":

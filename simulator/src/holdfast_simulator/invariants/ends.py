@@ -80,6 +80,8 @@ class _Ends:
                     yield "it has taken back what it had done, and is redriven"
                 self.ended = self.stopping = None
                 self.due_ms = event.holdfast.get("due")
+            elif event.type == "ContinuedAsNew":
+                self.due_ms = event.holdfast.get("due", self.due_ms)
             elif event.type == "Stopping":
                 yield from self._stopping(event)
             elif event.type in TERMINAL_EVENTS:

@@ -226,8 +226,11 @@ def workflow_state(machine: MachineParts, call: RunWorkflow) -> tuple[str, dict[
 def start_state(machine: MachineParts, start: StartWorkflow) -> tuple[str, dict[str, Any]]:
     name = start.workflow.name
     machine.workflows[name] = reference_of(start.workflow.function)
-    state = {"Resource": f"holdfast:start:{name}", "Arguments": template(start.arguments.query)}
-    return f"start {name}", {"Type": "Task", **state}
+    resource, given = f"holdfast:start:{name}", start.arguments.query
+    if start.later is not None:
+        resource = f"holdfast:start_later:{name}"
+        given = ObjectOf((("input", given), *start.later.items))
+    return f"start {name}", {"Type": "Task", "Resource": resource, "Arguments": template(given)}
 
 
 def event_state(machine: MachineParts, wait: WaitForEvent) -> tuple[str, dict[str, Any]]:

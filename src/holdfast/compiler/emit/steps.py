@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.api.boundary import JsonValue
+from holdfast.asl.resources import SEND, SEND_LATER
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import Assembler
 from holdfast.compiler.emit.states import (
@@ -114,8 +115,9 @@ class StepEmitter:
             case Again(arguments):
                 renewed = {"Resource": "holdfast:again", "Arguments": template(arguments.query)}
                 return "again", {"Type": "Task", **renewed}
-            case SendEvent(event, arguments):
-                sent = {"Resource": "holdfast:send", "Arguments": template(arguments.query)}
+            case SendEvent(event, arguments, is_later):
+                resource = f"holdfast:{SEND_LATER if is_later else SEND}"
+                sent = {"Resource": resource, "Arguments": template(arguments.query)}
                 return f"send {event}", {"Type": "Task", **sent}
             case SendRequest() as request:
                 return request_state(request)

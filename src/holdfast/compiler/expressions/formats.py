@@ -12,10 +12,9 @@ from string import Formatter
 from typing import Final
 
 from holdfast.compiler.context import Lowering, TypedQuery
-from holdfast.compiler.expressions.text import lower_joined
-from holdfast.compiler.types.types import INT, ListOf, TupleOf
+from holdfast.compiler.types.types import FLOAT, INT, ListOf, TupleOf
 
-_PERCENT: Final = re.compile("%[sd%]")
+_PERCENT: Final = re.compile(r"%(?:[sd%]|\.[0-9]f)")
 
 
 def lower_percent(lowering: Lowering, node: ast.BinOp) -> TypedQuery | None:
@@ -33,15 +32,29 @@ def lower_percent(lowering: Lowering, node: ast.BinOp) -> TypedQuery | None:
         type_ = lowering.lower(value).type
         if (kind == "%d" and type_ != INT) or _is_tuple(type_):
             return None
+        if kind.endswith("f") and type_ not in (INT, FLOAT):
+            return None
     parts: list[ast.expr] = []
     rest = iter(values)
-    for piece in re.split("(%[sd%])", text):
+    for piece in re.split(r"(%(?:[sd%]|\.[0-9]f))", text):
         match piece:
             case "%s" | "%d":
                 parts.append(ast.FormattedValue(next(rest), -1, None))
+            case _ if piece.startswith("%."):
+                spec = ast.JoinedStr([ast.Constant(piece[1:])])
+                parts.append(ast.FormattedValue(next(rest), -1, spec))
             case _:
                 parts.append(ast.Constant("%" if piece == "%%" else piece))
-    return lower_joined(lowering, ast.copy_location(ast.JoinedStr(parts), node))
+    return _joined(lowering, node, parts)
+
+
+def _joined(lowering: Lowering, node: ast.expr, parts: list[ast.expr]) -> TypedQuery:
+    """Lower the f-string. Each pass uses the same one, because steps may compute its parts."""
+    whole = ast.copy_location(ast.JoinedStr(parts), node)
+    for part in ast.walk(whole):
+        if not hasattr(part, "lineno"):
+            ast.copy_location(part, node)
+    return lowering.lower(lowering.unit.rewritten(node, whole))
 
 
 def _is_tuple(type_: object) -> bool:
@@ -64,7 +77,7 @@ def lower_format(lowering: Lowering, node: ast.Call) -> TypedQuery | None:
     used = {part.value for part in parts if isinstance(part, ast.FormattedValue)}
     if used != set(given.values()):
         return None
-    return lower_joined(lowering, ast.copy_location(ast.JoinedStr(parts), node))
+    return _joined(lowering, node, parts)
 
 
 def _parts(text: str, given: Mapping[str, ast.expr]) -> list[ast.expr] | None:

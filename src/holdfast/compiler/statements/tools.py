@@ -15,13 +15,17 @@ from holdfast.api.tasks import Task
 from holdfast.compiler.context import REFUSED_EXPRESSION, Dispatch, TypedQuery, fails_of
 from holdfast.compiler.expressions.durations import at_border
 from holdfast.compiler.expressions.query import (
+    ArrayOf,
     Binary,
+    Conditional,
     Constant,
     FieldOf,
+    FunctionCall,
     ObjectOf,
     QueryTree,
     Variable,
     failure,
+    hold,
 )
 from holdfast.compiler.ir import (
     Action,
@@ -51,13 +55,16 @@ from holdfast.compiler.types.types import (
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-_HELP = "TOOLS[call.name](**call.arguments)"
+
+def _help(statements: Statements, node: ast.Call) -> str:
+    """Return the call with its own table and the arguments as one `**`."""
+    return f"{statements.unit.text(node.func)}(**arguments)"
 
 
 def lower_tools(statements: Statements, node: ast.Call, tools: Dispatch) -> TypedQuery:
     """Emit the choice, and return the result of the task that was chosen."""
     assert isinstance(node.func, ast.Subscript)
-    name = _name(statements, node.func.slice)
+    name = _name(statements, node.func.slice, node.func.value)
     tasks = {key: task for key, task in tools.tasks.items() if isinstance(task, Task)}
     if len(tasks) < len(tools.tasks):
         return _lower_children(statements, node, name, tools)
@@ -111,14 +118,15 @@ def _choose(
     return TypedQuery(Variable(result), type_)
 
 
-def _name(statements: Statements, node: ast.expr) -> TypedQuery | None:
+def _name(statements: Statements, node: ast.expr, table: ast.expr) -> TypedQuery | None:
     value = statements.expressions.lower(node)
     if is_refused(value.type):
         return None
     if value.type == UNKNOWN or is_text(value.type):
         return value
     message = f"a task is chosen by its name, and this is {describe(value.type)}"
-    statements.unit.refuse(node, "HF062", message, _HELP)
+    help_ = f"{statements.unit.text(table)}[name](…)"
+    statements.unit.refuse(node, "HF062", message, help_)
     return None
 
 
@@ -130,7 +138,7 @@ def _positional(
     is_starred = any(isinstance(one, ast.Starred) for one in node.args)
     if node.keywords or is_starred or len(node.args) > min(counts):
         message = "each of the chosen tasks takes the same arguments, by place or by name"
-        statements.unit.refuse(node, "HF062", message, _HELP)
+        statements.unit.refuse(node, "HF062", message, _help(statements, node))
         return None
     values = [_value(statements, one) for one in node.args]
     if any(is_refused(value.type) for value in values):
@@ -161,9 +169,40 @@ def _arguments(statements: Statements, node: ast.Call) -> TypedQuery | None:
                 return None
             items = tuple((name, value.query) for name, value in values.items())
             return TypedQuery(ObjectOf(items), NONE, fails_of(*values.values()))
-    message = "a chosen task takes its arguments by name, or as one `**` of a dict"
-    statements.unit.refuse(node, "HF062", message, _HELP)
-    return None
+        case ast.Call(args=[], keywords=[*words]) if any(word.arg is not None for word in words):
+            return _merged(statements, node, words)
+    return _refuse_arguments(statements, node)
+
+
+def _refuse_arguments(statements: Statements, node: ast.Call) -> None:
+    message = "a chosen task takes its arguments by name, and one `**` of a dict"
+    statements.unit.refuse(node, "HF062", message, _help(statements, node))
+
+
+def _merged(statements: Statements, node: ast.Call, words: list[ast.keyword]) -> TypedQuery | None:
+    """Return the arguments of `TOOLS[name](dataset=data, **arguments)`: no name twice, as in
+    Python.
+    """
+    values = [_value(statements, word.value) for word in words]
+    starred = [place for place, word in enumerate(words) if word.arg is None]
+    if any(is_refused(value.type) for value in values):
+        return None
+    whole = values[starred[0]]
+    if len(starred) > 1 or not (whole.type == UNKNOWN or isinstance(whole.type, DictOf)):
+        return _refuse_arguments(statements, node)
+    named = [(str(word.arg), value) for word, value in zip(words, values, strict=True) if word.arg]
+    items = ObjectOf(tuple((name, value.query) for name, value in named))
+
+    def merged(held: QueryTree) -> QueryTree:
+        query: QueryTree = FunctionCall("merge", (ArrayOf((held, items)),))
+        for name, _ in named:
+            text = f"TypeError: got multiple values for keyword argument '{name}'"
+            is_double = FunctionCall("exists", (FunctionCall("lookup", (held, Constant(name))),))
+            query = Conditional(is_double, failure(text), query)
+        return query
+
+    fails = fails_of(*values) | {"TypeError"}
+    return TypedQuery(hold(whole.query, merged), NONE, fails)
 
 
 def _value(statements: Statements, node: ast.expr) -> TypedQuery:

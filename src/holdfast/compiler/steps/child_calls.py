@@ -5,18 +5,17 @@ defaults.
 from __future__ import annotations
 
 import ast
-import inspect
 from typing import Any, Final
 
 from holdfast.api.boundary import Misfit
-from holdfast.api.surface import Workflow
+from holdfast.api.surface import LATER, Workflow
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ObjectOf, literal
 from holdfast.compiler.ir import Action, Again, RunWorkflow, StartWorkflow
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.steps.step_arguments import refuse
-from holdfast.compiler.types.types import DATETIME, NEVER, STR, Type
+from holdfast.compiler.types.types import NEVER, STR, Type
 
 #: The errors for a value that does not fit its annotation, and the errors that pydantic raises for
 #: an invalid annotation.
@@ -42,45 +41,48 @@ def lower_child_call(
 
 
 def lower_start(
-    expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], given: TypedQuery
+    expressions: Expressions,
+    node: ast.Call,
+    workflow: Workflow[..., Any],
+    given: TypedQuery,
+    later: TypedQuery | None,
 ) -> tuple[Action, Type]:
     """Lower `start(workflow, …)`, whose result is the id of the execution."""
-    return StartWorkflow(workflow, _filled(expressions, node, workflow, given)), STR
+    filled = _filled(expressions, node, workflow, given)
+    if later is None:
+        return StartWorkflow(workflow, filled), STR
+    if workflow.keyed is not None:
+        message = f"`{workflow.name}` has a key, which an execution would hold before it begins"
+        help_ = f'send("…", …, key=…, {expressions.unit.text(_time_of(node))})  # its first event'
+        raise refuse(expressions, node, "HF157", message, help_)
+    assert isinstance(later.query, ObjectOf)
+    arguments = TypedQuery(filled.query, filled.type, filled.fails | later.fails)
+    return StartWorkflow(workflow, arguments, later.query), STR
 
 
-#: The words for a later start in other systems. `start` has none of them.
-_LATER: Final = frozenset(
-    {"at", "countdown", "delay", "delay_seconds", "eta", "run_at", "send_delay", "start_delay"}
+def _time_of(node: ast.Call) -> ast.keyword:
+    return next(word for word in node.keywords if word.arg in LATER)
+
+
+#: The words for a later start in other systems, in place of `delay` and `at`.
+_FOREIGN: Final = frozenset(
+    {"countdown", "delay_seconds", "eta", "run_at", "send_delay", "start_delay"}
 )
 
 
-def refuse_later(expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any]) -> None:
-    """Refuse `start(dispatch, order, delay=minutes(5))`, and show a workflow that sleeps first."""
+def times_of(
+    expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any]
+) -> dict[str, ast.expr]:
+    """Return the arguments `delay` and `at` of a `start`. An argument is the workflow's own when
+    the workflow has a parameter of its name.
+    """
     taken = signature_of(workflow.function).parameters
-    later = [word for word in node.keywords if word.arg in _LATER and word.arg not in taken]
-    if not later:
-        return
-    unit, name = expressions.unit, workflow.function.__name__
-    types = inspect.get_annotations(workflow.function)
-    named = [word for word in node.keywords if word not in later]
-    used = [*list(taken)[: len(node.args) - 1], *(str(word.arg) for word in named)]
-    given = "".join(f", {one}: {_written(types.get(one, Any))}" for one in used)
-    when = unit.text(later[0].value)
-    kept = [unit.text(one) for one in (*node.args[1:], *named)]
-    is_moment = expressions.lower(later[0].value).type == DATETIME
-    kind, wait = ("datetime", "sleep_until") if is_moment else ("timedelta", "sleep")
-    message = "start() begins at once; an execution that sleeps first costs nothing meanwhile"
-    call = ", ".join(f"{one}={one}" for one in used)
-    help_ = (
-        f"start({', '.join([f'{name}_later', when, *kept])}), of this workflow:\n"
-        f"@workflow\ndef {name}_later(when: {kind}{given}) -> None:\n"
-        f"    {wait}(when)\n    {name}({call})"
-    )
-    raise refuse(expressions, later[0].value, "HF086", message, help_)
-
-
-def _written(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    for word in node.keywords:
+        if word.arg in _FOREIGN and word.arg not in taken:
+            message = "a later start has a duration, delay=, or a moment, at="
+            raise refuse(expressions, word.value, "HF086", message, "delay=minutes(5)")
+    own = (word for word in node.keywords if word.arg in LATER and word.arg not in taken)
+    return {str(word.arg): word.value for word in own}
 
 
 def lower_again(

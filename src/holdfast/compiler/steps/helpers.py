@@ -82,7 +82,7 @@ def find_repeated(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Repea
             return None
         case _:
             return None
-    is_repeated = any(_is_step(unit, scope, part) for part in _evaluated_parts(node))
+    is_repeated = any(_is_step(unit, scope, part) for part in _evaluated_parts(unit, node))
     return Repeated() if is_repeated else None
 
 
@@ -92,12 +92,15 @@ def _is_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and find_step(unit, scope, node) is not None
 
 
-def _evaluated_parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes inside of an expression, without those of its lambdas."""
-    for part in ast.iter_child_nodes(node):
+def _evaluated_parts(unit: Unit, node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes inside of an expression, without those of its lambdas. An expression that
+    another one replaces is not evaluated.
+    """
+    for child in ast.iter_child_nodes(node):
+        part = unit.library.rewritten.get(child, child) if isinstance(child, ast.expr) else child
         if not isinstance(part, ast.Lambda):
             yield part
-            yield from _evaluated_parts(part)
+            yield from _evaluated_parts(unit, part)
 
 
 def find_taking(scope: VariableScopeNames, node: ast.AST) -> Taking | None:

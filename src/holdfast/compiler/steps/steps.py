@@ -20,7 +20,7 @@ from holdfast.compiler.steps.child_calls import (
     lower_again,
     lower_child_call,
     lower_start,
-    refuse_later,
+    times_of,
 )
 from holdfast.compiler.steps.durable import REFUSED_STEP, find_outside
 from holdfast.compiler.steps.service_calls import lower_service_arguments, result_type
@@ -28,6 +28,7 @@ from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.steps.task_arguments import lower_argument
 from holdfast.compiler.steps.waits import (
     lower_ask,
+    lower_later,
     lower_note,
     lower_publish,
     lower_receive,
@@ -150,9 +151,12 @@ class Steps:
             raise refuse(
                 self.expressions, named or node, "HF086", message, "start(dispatch, order.id)"
             )
-        refuse_later(self.expressions, node, workflow)
-        given = self._arguments(node, workflow, 1)
-        return lower_start(self.expressions, node, workflow, given)
+        times = times_of(self.expressions, node, workflow)
+        own = [word for word in node.keywords if word.arg not in times]
+        call = ast.copy_location(ast.Call(node.func, node.args, own), node)
+        given = self._arguments(call, workflow, 1)
+        later = lower_later(self.expressions, times)
+        return lower_start(self.expressions, node, workflow, given, later)
 
     def _arguments(
         self, node: ast.Call, task: Task[..., Any] | Workflow[..., Any], skip: int

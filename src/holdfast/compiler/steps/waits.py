@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import NoneType
 from typing import Any
 
@@ -84,27 +85,52 @@ def _not_negative(duration: TypedQuery) -> TypedQuery:
 
 def lower_sleep_until(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
     node = found["moment"]
+    moment = _moment(expressions, node, "sleep_until()", f"sleep({expressions.unit.text(node)})")
+    return SleepUntil(moment), NONE
+
+
+def _moment(expressions: Expressions, node: ast.expr, where: str, with_duration: str) -> TypedQuery:
+    """Return the query of a datetime with a time zone. `with_duration` is the help for a
+    duration.
+    """
     value = require_value(expressions, node)
     if may_be_none(value.type):
         raise refuse_none(expressions, node)
     if value.type != DATETIME:
-        message = f"sleep_until() takes a datetime, not {describe(value.type)}"
+        message = f"{where} takes a datetime, not {describe(value.type)}"
         help_ = "annotate it with `datetime`, where it is a parameter or a field"
         if is_duration(value.type):
-            help_ = f"sleep({expressions.unit.text(node)})"
+            help_ = with_duration
         raise refuse(expressions, node, "HF040", message, help_)
-    query = hold(value.query, _with_offset)
-    return SleepUntil(TypedQuery(query, DATETIME, value.fails | {"ValueError"})), NONE
+    query = hold(value.query, partial(_with_offset, where))
+    return TypedQuery(query, DATETIME, value.fails | {"ValueError"})
 
 
-def _with_offset(text: QueryTree) -> QueryTree:
+def lower_later(expressions: Expressions, found: Arguments) -> TypedQuery | None:
+    """Return `{delay: seconds}` or `{at: timestamp}`, of the arguments `delay` and `at`; None
+    without them.
+    """
+    if "delay" in found and "at" in found:
+        message = "a later time is a duration or a moment, not both"
+        raise refuse(expressions, found["at"], "HF086", message, "one of delay= and at=")
+    if "at" in found:
+        node = found["at"]
+        moment = _moment(expressions, node, "at=", f"delay={expressions.unit.text(node)}")
+        return TypedQuery(ObjectOf((("at", moment.query),)), NONE, moment.fails)
+    if "delay" not in found:
+        return None
+    delay = _not_negative(require_duration(expressions, found["delay"]))
+    return TypedQuery(ObjectOf((("delay", delay.query),)), NONE, delay.fails)
+
+
+def _with_offset(where: str, text: QueryTree) -> QueryTree:
     """Return the timestamp, or an error when it has no offset. Without this check the Wait state
     itself would fail, and no handler could catch that.
     """
     is_utc = Binary("=", FunctionCall("substring", (text, Constant(-1))), Constant("Z"))
     sign = FunctionCall("substring", (text, Constant(-6), Constant(1)))
     has_offset = Binary("in", sign, ArrayOf((Constant("+"), Constant("-"))))
-    naive = failure("ValueError: sleep_until() takes a datetime with a time zone")
+    naive = failure(f"ValueError: {where} takes a datetime with a time zone")
     return Conditional(Binary("or", is_utc, has_offset), text, naive)
 
 
@@ -193,8 +219,13 @@ def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type
     value = require_value(expressions, found["data"])
     data = at_border(expressions.unit, found["data"], value)
     items = (("name", Constant(event)), ("key", key.query), ("data", data.query))
-    arguments = TypedQuery(ObjectOf(items), NONE, fails_of(key, data))
-    return SendEvent(event, arguments), NONE
+    later = lower_later(expressions, found)
+    if later is None:
+        return SendEvent(event, TypedQuery(ObjectOf(items), NONE, fails_of(key, data))), NONE
+    assert isinstance(later.query, ObjectOf)
+    query = ObjectOf((*items, *later.query.items))
+    arguments = TypedQuery(query, NONE, fails_of(key, data, later))
+    return SendEvent(event, arguments, is_later=True), STR
 
 
 def lower_request(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:

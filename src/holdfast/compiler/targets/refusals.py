@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.asl import error_names
-from holdfast.asl.resources import POOL, runs_in_container
+from holdfast.asl.resources import POOL, is_later, runs_in_container
 from holdfast.asl.validation.validate import diagnose
 from holdfast.compiler.compile import CompiledWorkflow
 from holdfast.compiler.diagnostics import Diagnostic
@@ -30,6 +30,7 @@ _REQUEST: Final = "send(…) and wait_for_event(…) of the reply; or `--target 
 _REPLY: Final = "wait_for_event(…), and a task that tells the caller; or `--target holdfast`"
 _ON_LAMBDA: Final = "@task(runs_on=Lambda(…)), an existing function; or `--target holdfast`"
 _NEXT: Final = "start(flow, …)  # another execution, with a name and a history of its own"
+_LATER: Final = "start(remind, minutes(5), …)  # a workflow that sleeps first: sleep(when)"
 _IN_BRANCH: Final = "move the `with` or `try` out of the branch, around the whole parallel or each"
 _TIMEOUT: Final = (
     "@workflow  # without timeout=; give the steps their own: charge.options(timeout=…)"
@@ -156,6 +157,8 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
         if state.get("Resource") == "holdfast:request.waitForTaskToken":
             yield refuse(name, "an execution of Step Functions cannot send a request", _REQUEST)
         resource = str(state.get("Resource", ""))
+        if is_later(resource.removeprefix("holdfast:")):
+            yield refuse(name, "Step Functions has no later start, and no later event", _LATER)
         if resource.startswith(POOL):
             yield refuse(name, "Step Functions has no pools of workers", _ON_LAMBDA)
         if runs_in_container(resource):

@@ -168,6 +168,9 @@ class Rewriting:
             case "again" | "reply" | "request.waitForTaskToken" | "pool" | "container":
                 # AWS cannot run this task, and `refusals` reports that.
                 return state
+            case "send_later" | "start_later":
+                # AWS cannot run this task, and `refusals` reports that.
+                return state
             case "stop":
                 stopped = {"ExecutionArn": state["Arguments"]["execution"]}
                 return {**state, "Resource": _STOP, "Arguments": stopped}

@@ -24,6 +24,7 @@ from holdfast.compiler.types.types import (
     NEVER,
     SECRET,
     STR,
+    UNKNOWN,
     UUID,
     DictOf,
     EnumOf,
@@ -36,6 +37,7 @@ from holdfast.compiler.types.types import (
     Type,
     TypedDictOf,
     Union,
+    is_json,
     is_text,
     may_be_none,
     members_of,
@@ -110,12 +112,23 @@ def _field(info: Any, replaced: Type | None) -> ModelField:
     default, left_out = _default(info.is_required(), info.default_factory, info.default)
     left_out = left_out or _of_another_type(info.default, type_)
     if info.metadata:
-        obstacle = "it has constraints"
+        obstacle = _CONSTRAINTS
     if info.alias is not None or info.validation_alias is not None:
         obstacle = "it has an alias"
     if replaced is not None:
         obstacle = "it has a serializer of its own"
-    return ModelField(type_, info.is_required(), default, obstacle, obstacle or left_out)
+    # pydantic does not check a default against the constraints of its field.
+    is_unchecked = info.validate_default is not True and all(map(_is_constraint, info.metadata))
+    left_obstacle = "" if obstacle == _CONSTRAINTS and is_unchecked else obstacle
+    return ModelField(type_, info.is_required(), default, obstacle, left_obstacle or left_out)
+
+
+_CONSTRAINTS: Final = "it has constraints"
+
+
+def _is_constraint(metadata: object) -> bool:
+    """Return True for `ge=…` and the like; not for functions that convert or write values."""
+    return type(metadata).__module__ in ("annotated_types", "pydantic._internal._fields")
 
 
 def _default(is_required: bool, factory: Any, value: object) -> tuple[JsonValue, str]:
@@ -265,6 +278,9 @@ def fits(found: Type, wanted: Type) -> bool:
     if found in (wanted, NEVER):
         return True
     choices = members_of(wanted)
+    if UNKNOWN in choices and is_json(found):
+        # A field of `Any` or `object` keeps each value, and JSON tells the type of such a value.
+        return True
     if len(members_of(found)) > 1:
         return all(fits(member, wanted) for member in members_of(found))
     return any(_fits_one(found, choice) for choice in choices)

@@ -125,9 +125,12 @@ def _prioritised(state: Execution, event: Event) -> Execution:
 
 
 def _continued_as_new(state: Execution, event: Event) -> Execution:
-    """Begin again from the first state. The ids of used events and the published values stay."""
+    """Begin again from the first state. The ids of used events and the published values stay. The
+    event has a time-out of the whole execution only if there was none before.
+    """
     own = event.holdfast
     return state._replace(
+        due_ms=own.get("due", state.due_ms),
         definition=own["definition"],
         migrated_from="",
         input=own["input"],

@@ -65,7 +65,9 @@ def _own_kind_of(resource: str) -> tuple[TaskKind, str]:
             return "sync", resource
         case "request.waitForTaskToken", "", "":
             return "callback", REQUEST
-        case ("start" | "bulk", ":", _) | ("send" | "again" | "reply" | "stop", "", ""):
+        case ("start" | "start_later" | "bulk", ":", _):
+            return "command", resource
+        case ("send" | "send_later" | "again" | "reply" | "stop", "", ""):
             return "command", resource
         case "event.waitForTaskToken", "", "":
             return "event", ""

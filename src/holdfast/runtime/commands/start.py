@@ -62,8 +62,13 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     TIMED_OUT or ABORTED, the response has `started` False, its `status`, its `error` if any, and
     `undone` True when it cannot be retried. Raises RequestError HF201, HF205, HF210, HF212.
     """
-    name = request.get("name")
     wanted, data = yield from of_workflow(known, tenant, request, chance)
+    return (yield from begin(known, tenant, wanted, data))
+
+
+def begin(known: Lookup, tenant: str, wanted: Start, data: Json) -> JsonResult:
+    """Start the execution. Return and raise as `start` does."""
+    name = wanted.name
     try:
         accepted = yield from accept(known, tenant, wanted, data, has_row=False)
     except NameTakenError:
@@ -73,7 +78,11 @@ def start(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
             status=409,
             help="choose another name, or send the same input to get the same execution",
         ) from None
-    shown = {"execution": accepted.start.run, "name": name, "workflow": wanted.workflow}
+    shown: dict[str, Any] = {
+        "execution": accepted.start.run,
+        "name": name,
+        "workflow": wanted.workflow,
+    }
     earlier = accepted.earlier
     if earlier is None or earlier.status in {"RUNNING", "SUCCEEDED"}:
         return shown

@@ -115,7 +115,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
 
 #: The prefixes of tasks that code of format 1 cannot run. A record with such a task needs a newer
 #: format.
-_NEWER_TASKS: Final = ("poll:", "send", "start:", "again", "bulk:", "reply", "stop")
+_NEWER_TASKS: Final = ("poll:", "send", "start:", "start_later:", "again", "bulk:", "reply", "stop")
 
 
 def format_for(event_type: str, details: Mapping[str, Any]) -> int:

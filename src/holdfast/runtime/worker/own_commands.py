@@ -18,8 +18,20 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.asl.resources import AGAIN, BULK_WORKFLOW, REPLY, SEND, STOP, is_request, started_by
+from holdfast.asl.resources import (
+    AGAIN,
+    BULK_WORKFLOW,
+    REPLY,
+    SEND,
+    SEND_LATER,
+    STOP,
+    is_later,
+    is_request,
+    started_by,
+)
 from holdfast.core import facts
+from holdfast.core.arguments import later_ms
+from holdfast.core.decision import iso_time
 from holdfast.core.facts import Fact
 from holdfast.core.migrating import keeps_key
 from holdfast.core.state import Attempt, Execution
@@ -72,6 +84,8 @@ def _output(
         return (yield from carry_out_bulk(known, state, tenant, attempt))
     once, chance = _once(state.run, attempt.entry)
     given: Any = attempt.arguments
+    if is_later(attempt.target):
+        return (yield from _later(known, state, tenant, attempt))
     if attempt.target == SEND:
         yield from event(known, tenant, {**given, "id": once}, chance)
         return None
@@ -83,6 +97,27 @@ def _output(
         return None
     request = {"workflow": started_by(attempt.target), "input": given, "name": once}
     started = yield from start(known, tenant, {**request, **inherited(state)}, chance)
+    return str(started["execution"])
+
+
+def _later(
+    known: Lookup, state: Execution, tenant: str, attempt: Attempt
+) -> Generator[Effect, Any, str]:
+    """Start the execution that carries out the command later, and return its id. The time counts
+    from the entry of the step, so that a repeated attempt has the same one.
+    """
+    # Imported here because few workers carry out such a command, as for a bulk operation.
+    from holdfast.runtime.commands import later  # noqa: PLC0415
+
+    frame = state.frame_of(attempt.entry)
+    assert frame is not None
+    at = iso_time(later_ms(attempt.arguments, frame.entered_ms))
+    once, chance = _once(state.run, attempt.entry)
+    given: Any = attempt.arguments
+    if attempt.target == SEND_LATER:
+        return (yield from later.send_later(known, tenant, {**given, "as": once}, at, chance))
+    asked = {"workflow": started_by(attempt.target), "input": given["input"], "name": once}
+    started = yield from later.start_later(known, tenant, {**asked, **inherited(state)}, at, chance)
     return str(started["execution"])
 
 

@@ -1,0 +1,101 @@
+"""Later events and starts: `send("reminder", …, delay=hours(4))`, `start(dispatch, …, at=moment)`.
+
+Each is an execution that waits for a timer. So operators can list, show, pause and stop it; it
+costs nothing while it waits, and it survives crashes. Its first definition is built in:
+
+    send    an execution of `holdfast.later`:   wait ──► send ──► end
+    start   an execution of the workflow:       wait ──► go on as new, with its input
+
+A start that goes on as new (`again`) stays the same execution. So its id is known before it begins:
+the id stops the execution, and the result of the workflow is found under it. The workflow begins
+with the definition that is the newest at that time.
+
+The moment is fixed when the step is entered. A step that is repeated after a crash starts an
+execution of the same name and input, which is the one that exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+from holdfast.asl.parsing.parse import definition_hash
+from holdfast.asl.program import Json
+from holdfast.asl.resources import LATER_WORKFLOW
+from holdfast.errors import RequestError
+from holdfast.limits import REQUEST_SUFFIX
+from holdfast.runtime.bulk import OUTAGE_RETRY
+from holdfast.runtime.commands import keyed
+from holdfast.runtime.commands.lookup import Lookup
+from holdfast.runtime.commands.start import accept, begin, of_workflow
+from holdfast.runtime.commands.start_rows import Start
+from holdfast.runtime.commands.stored_events import checked
+from holdfast.runtime.effects import Clock, Effect, JsonResult
+from holdfast.runtime.storage import keys
+from holdfast.runtime.storage.definitions import Definition
+
+_SEND: Final = "send"
+_BEGIN: Final = "again"
+
+
+@cache
+def _definition(command: str) -> Definition:
+    """Return the definition that waits until `at`, and then carries out the command with
+    `arguments`.
+    """
+    states: dict[str, Any] = {
+        "wait": {"Type": "Wait", "Timestamp": "{% $states.input.at %}", "Next": command},
+        command: {
+            "Type": "Task",
+            "Resource": f"holdfast:{command}",
+            "Retry": OUTAGE_RETRY,
+            "Arguments": "{% $states.input.arguments %}",
+            "End": True,
+        },
+    }
+    asl = {"QueryLanguage": "JSONata", "StartAt": "wait", "States": states}
+    return Definition(asl, {}, definition_hash(asl))
+
+
+def send_later(
+    known: Lookup, tenant: str, request: Mapping[str, Any], at: str, chance: bytes
+) -> Generator[Effect, Any, str]:
+    """Start the execution that sends the event at the time `at`, and return its id. `request`:
+    name, key, data; and `as`, the name of the execution.
+
+    The data is checked now, so that the sender has the error. Raises RequestError HF202, HF206,
+    HF211.
+    """
+    name = request["name"]
+    kind = f"{name}{REQUEST_SUFFIX}" if known.is_received(name) else name
+    wanted = yield from checked(known, tenant, {**request, "name": kind}, chance)
+    event: Json = {"name": name, "key": wanted.key, "data": wanted.data}
+    definition = _definition(_SEND)
+    yield from known.programs.store(tenant, definition)
+    now_ms = yield Clock()
+    run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, known.spread.minted)
+    start = Start(run, LATER_WORKFLOW, request["as"], now_ms, definition.hash, None, {})
+    data: Json = {"at": at, "arguments": event}
+    accepted = yield from accept(known, tenant, start, data, has_row=False)
+    return accepted.start.run
+
+
+def start_later(
+    known: Lookup, tenant: str, request: Mapping[str, Any], at: str, chance: bytes
+) -> JsonResult:
+    """Start the execution that begins with the workflow at the time `at`. Request and result are
+    those of `start`. Raises RequestError HF204 for a keyed workflow, and as `start` does.
+    """
+    wanted, data = yield from of_workflow(known, tenant, request, chance)
+    if keyed.rule_for(known, wanted.workflow) is not None:
+        raise RequestError(
+            "HF204",
+            f"{wanted.workflow} has a key, which an execution would hold before it begins",
+            help="send an event of its key at that time",
+        )
+    definition = _definition(_BEGIN)
+    yield from known.programs.store(tenant, definition)
+    waiting = replace(wanted, definition=definition.hash)
+    return (yield from begin(known, tenant, waiting, {"at": at, "arguments": data}))
