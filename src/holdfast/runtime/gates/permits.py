@@ -30,8 +30,9 @@ from typing import Any, Final
 
 from holdfast import resources
 from holdfast.asl.program import Json
+from holdfast.core.arguments import argument_text
 from holdfast.core.facts import Granted, Refused
-from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution, Queued, argument_text
+from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution, Queued
 from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     CLAIM_GRACE_MS,
