@@ -119,6 +119,14 @@ _HABITS: Final = (
         "    keep_in({w}, flaky(1))\nexcept Exception:\n    {w}.append(7)\nlook({w})"
     ),
     "try:\n    while True:\n        {v} += echo([1, 2, 3][{v}])\nexcept Exception:\n    {v} += 10",
+    "try:\n    {v} = d[<str.>] + xs[<int.>]\nexcept LookupError as err:\n    say(f'{{err}}!')",
+    "try:\n    {v} += 7 // (n - <int.>)\nexcept ArithmeticError as err:\n    say(str(err))",
+    "try:\n    {v} = int(<str>) % 9\nexcept ValueError as err:\n    say(str(err))",
+    "{w} = {{'a': [1]}}\ntry:\n    {w}[<str.>].append(<int>)\nexcept KeyError:\n    say('none')",
+    (
+        "{w}: dict[str, int] = {{}}\nfor one in ['a', <str.>, 'a']:\n    try:\n"
+        "        {w}[one] += d[one]\n    except KeyError:\n        {w}[one] = {v}\nlook({w})"
+    ),
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
     "{w} = Wrapped(what=<list[int]>); look({w}); {v} = {w}.number",
     "{w} = Wrapped(what=<str>).what; look({w})",

@@ -7,13 +7,13 @@ from tests.golden.shop import Order, notify
 
 
 @workflow
-def flow(order: Order, prices: dict[str, int]) -> None:
+def flow(order: Order, prices: dict[str, int], numbers: list[int]) -> None:
     try:
-        price = prices["x"]
-    except KeyError:
+        price = max(numbers)
+    except ValueError:
         pass
     try:
-        price = 1 // prices["y"]
+        price = divmod(1, prices.pop("y"))[0]
     except (ArithmeticError, LookupError):
         pass
     try:

@@ -14,6 +14,7 @@ _SPAN: Final = re.compile(r"`([^`]+)`")
 MODULE: Final = """
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import json

@@ -111,6 +111,7 @@ _METHODS: Final[Mapping[str, Signature]] = {
     "datetime.datetime": ((*_DAY, *_TIME), datetime),
     "builtins.pow": (("base: float", "exp: float"), float),
     "builtins.float": (("x: Any",), float),
+    "builtins.int": (("x: Any",), int),
     **_same(
         "str",
         ("isdigit", "isalpha", "isalnum", "isnumeric", "isdecimal", "isidentifier", "isascii"),

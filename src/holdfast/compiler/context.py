@@ -167,16 +167,25 @@ class LibraryStep:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedFailure:
+    """An expression whose error a handler names, so that a test of its operands stands before the
+    statement; see `statements.named_failures`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class LibrarySteps:
     """What a pass learns of steps of the library, for the next pass.
 
     `helpers`: the plain helpers whose bodies contain such steps, so that they are no expressions.
     `rewritten`: the expressions that replace others with the same meaning.
+    `caught`: the classes that the handlers around the present statement name, without Exception.
     """
 
-    steps: dict[ast.expr, LibraryStep] = field(default_factory=dict)
+    steps: dict[ast.expr, LibraryStep | NamedFailure] = field(default_factory=dict)
     helpers: set[ast.FunctionDef] = field(default_factory=set)
     rewritten: dict[ast.expr, ast.expr] = field(default_factory=dict)
+    caught: list[type[BaseException]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +420,7 @@ class Unit:
         other.library, other.copies, other.made = self.library, self.copies, self.made
         other.defaults, other.property_calls = self.defaults, self.property_calls
         other.loops, other.loop_functions = self.loops, self.loop_functions
-        other.pasted = self.pasted
+        other.pasted, other.inner_changes = self.pasted, self.inner_changes
         return other
 
     @cached_property

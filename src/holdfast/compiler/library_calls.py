@@ -19,6 +19,7 @@ key of an order, nothing is noted and the expression is refused.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ from holdfast.compiler.context import (
     REFUSED_EXPRESSION,
     LibraryStep,
     Lowering,
+    NamedFailure,
     TypedQuery,
 )
 
@@ -59,11 +61,28 @@ def as_model_step(
     return None if name is None else _noted(lowering, node, name, {"value": value})
 
 
+def is_caught(lowering: Lowering, error: str) -> bool:
+    """Return True when a handler around this point catches the builtin `error` by a name."""
+    caught = tuple(lowering.unit.library.caught)
+    return bool(caught) and issubclass(getattr(builtins, error), caught)
+
+
+def note_failure(lowering: Lowering, node: ast.expr, error: str) -> None:
+    """Note that the error of `node` needs its own name, because a handler catches it by name."""
+    if is_caught(lowering, error) and _can_move(lowering, node):
+        lowering.unit.library.steps[node] = NamedFailure()
+
+
+def _can_move(lowering: Lowering, node: ast.expr) -> bool:
+    is_movable = lowering.place in ("", CONDITION, COMPREHENSION)
+    return is_movable and node not in lowering.unit.library.steps
+
+
 def _noted(
     lowering: Lowering, node: ast.expr, name: str, given: Mapping[str, ast.expr]
 ) -> TypedQuery | None:
     known = lowering.unit.library
-    if lowering.place not in ("", CONDITION, COMPREHENSION) or node in known.steps:
+    if not _can_move(lowering, node):
         return None
     task = library_task(name)
     assert task is not None

@@ -7,9 +7,12 @@ from tests.golden.shop import Order, notify
 
 
 @workflow
-def flow(order: Order, prices: dict[str, int]) -> None:
-    if "x" in prices:
-        price = prices["x"]
+def flow(order: Order, prices: dict[str, int], numbers: list[int]) -> None:
+    price = max(numbers, default=0)
+    try:
+        price = 1 // prices["x"]
+    except (ArithmeticError, LookupError):
+        pass
     price = prices.get("y", 0)
     if price != 0:
         price = 1 // price

@@ -61,6 +61,7 @@ from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.expressions.uncalled_tools import refuse_uncalled_tools
+from holdfast.compiler.library_calls import note_failure
 from holdfast.compiler.steps.class_helpers import property_of
 from holdfast.compiler.types.annotations import of_constant
 from holdfast.compiler.types.models import fields_of
@@ -132,6 +133,8 @@ class Expressions:
             case ast.BinOp(left=left, op=operator, right=right):
                 pair = self.lower(left), self.lower(right)
                 step = decimal_step(self, node, operator, *pair)
+                if operators.may_divide_by_zero(operator, *pair):
+                    note_failure(self, node, "ZeroDivisionError")
                 return step or operators.arithmetic(self.unit, node, operator, *pair)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 value = self.truth(operand)

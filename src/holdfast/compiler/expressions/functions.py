@@ -49,7 +49,7 @@ from holdfast.compiler.expressions.sums import float_sum
 from holdfast.compiler.expressions.text import text_of
 from holdfast.compiler.expressions.unknowns import NUMBER, as_numeric, numbers_of, size_of_any
 from holdfast.compiler.expressions.zips import lower_zip
-from holdfast.compiler.library_calls import as_library_step
+from holdfast.compiler.library_calls import as_library_step, is_caught
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import (
@@ -298,14 +298,21 @@ def _int(lowering: Expressions, node: ast.Call) -> TypedQuery:
     if value.type == INT:
         return value
     if is_text(value.type):
+        if is_caught(lowering, "ValueError") and (step := _int_step(lowering, node)):
+            return step
         return TypedQuery(hold(query, as_int, "_text"), INT, value.fails | {"ValueError"})
     if value.type == DECIMAL and (step := _decimal_as(lowering, node, "int")):
         return step
     if value.type == UNKNOWN:
-        return int_of_any(value)
+        is_named = is_caught(lowering, "ValueError") or is_caught(lowering, "TypeError")
+        return (_int_step(lowering, node) if is_named else None) or int_of_any(value)
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     return TypedQuery(towards_zero(query), INT, value.fails)
+
+
+def _int_step(lowering: Expressions, node: ast.Call) -> TypedQuery | None:
+    return as_library_step(lowering, node, "builtins.int", node.args)
 
 
 def _decimal_as(lowering: Expressions, node: ast.Call, kind: str) -> TypedQuery | None:

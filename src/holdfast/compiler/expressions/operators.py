@@ -357,6 +357,16 @@ def _modulo(a: QueryTree, b: QueryTree) -> QueryTree:
     return hold(a, lambda held: Binary("-", held, Binary("*", b, _floor(held, b))), "_dividend")
 
 
+_DIVISIONS: Final = (ast.Div, ast.FloorDiv, ast.Mod)
+
+
+def may_divide_by_zero(operator: ast.operator, left: TypedQuery, right: TypedQuery) -> bool:
+    """Return True for a division of numbers, of which Python's error has one text."""
+    is_known = isinstance(right.query, Constant) and bool(right.query.value)
+    are_numbers = {left.type, right.type} <= {BOOL, INT, FLOAT}
+    return isinstance(operator, _DIVISIONS) and are_numbers and not is_known
+
+
 def _divide(
     a: QueryTree, b: QueryTree, type_: Type, build: Callable[[QueryTree, QueryTree], QueryTree]
 ) -> _Combined:

@@ -28,6 +28,7 @@ from holdfast.compiler.expressions.query import (
     items_of,
 )
 from holdfast.compiler.expressions.unknowns import as_kind
+from holdfast.compiler.library_calls import note_failure
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
     INT,
@@ -70,9 +71,11 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
     text = lowering.unit.text(node)
     match base.type:
         case ListOf(element) if key.type == INT:
+            note_failure(lowering, node, "IndexError")
             query = guard(ItemOf(base.query, key.query), f"IndexError: {text}")
             return TypedQuery(query, element, fails | {"IndexError"})
         case type_ if is_text(type_) and key.type == INT:
+            note_failure(lowering, node, "IndexError")
             query = _character(base.query, key.query, f"IndexError: {text}")
             return TypedQuery(query, STR, fails | {"IndexError"})
         case TupleOf(elements) if isinstance(key.query, Constant):
@@ -81,6 +84,8 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
             found = value_at(dict_, key.query)
             if found is None:
                 return _refuse_field(lowering, node, dict_, str(getattr(key.query, "value", "")))
+            if is_text(key.type):
+                note_failure(lowering, node, "KeyError")
             query = guard(FunctionCall("lookup", (base.query, key.query)), f"KeyError: {text}")
             return TypedQuery(query, found, fails | {"KeyError"})
     return lowering.unit.refused(
@@ -125,13 +130,31 @@ def _character(text: QueryTree, place: QueryTree, message: str) -> QueryTree:
     """
 
     def at(held: QueryTree, position: QueryTree) -> QueryTree:
-        size = FunctionCall("length", (held,))
-        is_after_start = Binary(">=", position, Binary("-", Constant(0), size))
-        is_there = Binary("and", is_after_start, Binary("<", position, size))
         found = FunctionCall("substring", (held, position, Constant(1)))
-        return Conditional(is_there, found, failure(message))
+        return Conditional(_is_inside(held, position), found, failure(message))
 
     return hold(text, lambda held: hold(place, partial(at, held), "_place"), "_text")
+
+
+def _is_inside(text: QueryTree, place: QueryTree) -> QueryTree:
+    size = FunctionCall("length", (text,))
+    is_after_start = Binary(">=", place, Binary("-", Constant(0), size))
+    return Binary("and", is_after_start, Binary("<", place, size))
+
+
+def has_item(base: TypedQuery, key: TypedQuery) -> QueryTree | None:
+    """Return the test that `base[key]` exists; None where the index cannot fail. Both operands are
+    read more than once.
+    """
+    match base.type:
+        case ListOf() if key.type == INT:
+            return hold(ItemOf(base.query, key.query), lambda item: FunctionCall("exists", (item,)))
+        case type_ if is_text(type_) and key.type == INT:
+            return _is_inside(base.query, key.query)
+        case DictOf() if is_text(key.type):
+            return FunctionCall("exists", (FunctionCall("lookup", (base.query, key.query)),))
+        case _:
+            return None
 
 
 def _tuple_item(

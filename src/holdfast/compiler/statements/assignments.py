@@ -140,9 +140,11 @@ def _is_container(statements: Statements, item: ast.Subscript) -> bool:
     """
     chain, entry = chain_of(item), None
     with statements.unit.trial():
-        type_ = statements.expressions.lower(
-            ast.copy_location(ast.Subscript(item.value, item.slice, ast.Load()), item)
-        ).type
+        type_ = (
+            statements.expressions.inside("the place of a change")
+            .lower(ast.copy_location(ast.Subscript(item.value, item.slice, ast.Load()), item))
+            .type
+        )
     if chain is not None:
         entry = statements.entry(chain.name)
     is_own = isinstance(entry, Held) and entry.owned > 1

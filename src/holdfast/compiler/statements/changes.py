@@ -32,6 +32,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
+from holdfast.compiler.statements.named_failures import named_item
 from holdfast.compiler.statements.ownership import (
     has_parts_that_may_change,
     may_change,
@@ -129,7 +130,7 @@ def lower_item_change(
     """Lower `d[key] += v`: as in Python, the item is read before the value is computed."""
     place = statements.expressions.inside("a change of an item")
     read = ast.Subscript(target.value, target.slice, ast.Load())
-    old = place.lower(ast.copy_location(read, target))
+    old = named_item(statements, target, place.lower(ast.copy_location(read, target)))
     key = place.lower(target.slice)
     if old.type == DECIMAL:
         whole = ast.BinOp(ast.copy_location(read, target), node.op, node.value)

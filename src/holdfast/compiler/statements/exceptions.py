@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.error_fields import error_fields, written_cause
@@ -40,7 +42,8 @@ def _lower_handled(statements: Statements, node: ast.Try) -> None:
     watcher = Meeting()
     flow.watchers.append(watcher)
     flow.protections += 1
-    body = statements.block(node.body)
+    with _named(statements, node):
+        body = statements.block(node.body)
     flow.protections -= 1
     flow.watchers.pop()
     orelse = statements.block(node.orelse)
@@ -56,6 +59,20 @@ def _lower_handled(statements: Statements, node: ast.Try) -> None:
     flow.environment = end
     origin = statements.origin(node, "try")
     statements.emit(Try(origin, body, tuple(handlers), orelse, failures))
+
+
+@contextmanager
+def _named(statements: Statements, node: ast.Try) -> Iterator[None]:
+    """Record the classes that the handlers name while the body is lowered."""
+    caught = statements.unit.library.caught
+    kept = len(caught)
+    with statements.unit.trial():
+        classes = [cls for handler in node.handlers for cls in _classes(statements, handler)]
+    caught += [cls for cls in classes if cls is not Exception]
+    try:
+        yield
+    finally:
+        del caught[kept:]
 
 
 def _handler(
@@ -127,8 +144,8 @@ def _refuse_expression_errors(
             statements.unit.refuse(
                 node.type,
                 "HF032",
-                f"`{cls.__name__}` from a workflow expression cannot be caught by its own name: "
-                "only `except Exception` sees it (States.QueryEvaluationError)",
+                f"`{cls.__name__}` from an expression of this `try` cannot be caught by its own "
+                "name: only `except Exception` sees it (States.QueryEvaluationError)",
                 f"test first ({test}), or do this step in a @pure "
                 "function or @task and catch its error",
             )
@@ -142,7 +159,7 @@ def _test_of(statements: Statements, node: ast.Try) -> str:
             assert isinstance(part.func, ast.Subscript)
             text = statements.unit.text
             return f"`if {text(part.func.slice)} in {text(part.func.value)}: …`"
-    return "`if k in d`, `d.get(k, default)`"
+    return "`if xs`, `if k in d`, `max(xs, default=0)`"
 
 
 # raise

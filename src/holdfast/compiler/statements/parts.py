@@ -37,6 +37,7 @@ from holdfast.compiler.statements.changes import (
     keeping_facts,
     lower_item_assignment,
 )
+from holdfast.compiler.statements.named_failures import named_item
 from holdfast.compiler.statements.ownership import chain_of, stored_levels
 from holdfast.compiler.steps.helpers import find_taking
 from holdfast.compiler.steps.hoisting import has_durable
@@ -246,6 +247,8 @@ def _taken_out(statements: Statements, node: ast.AST, path: ast.expr) -> ast.Nam
     part = statements.expressions.lower(path)
     if is_refused(part.type):
         return None
+    if isinstance(path, ast.Subscript):
+        part = named_item(statements, path, part)
     text, owned = unit.text(path), entry.owned - len(chain.accesses)
     if owned < 1 and isinstance(part.type, ListOf | SetOf | DictOf | ModelOf):
         message = held_elsewhere(statements, chain.name, text)

@@ -69,6 +69,7 @@ from holdfast.compiler.context import (
     Helper,
     LibraryStep,
     LocalFunction,
+    NamedFailure,
     NamedValue,
     NameEntry,
     Repeated,
@@ -120,6 +121,7 @@ from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.mutators import lower_mutator
+from holdfast.compiler.statements.named_failures import lower_named_failure
 from holdfast.compiler.statements.new_values import gives_new_value
 from holdfast.compiler.statements.ownership import (
     captured_levels,
@@ -366,8 +368,11 @@ class Statements:
         self.hoisted[node] = result
         return result
 
-    def replace(self, node: ast.expr, step: LibraryStep, /) -> None:
-        self.hoisted[node] = self.hoist(step.call, step.task)
+    def replace(self, node: ast.expr, step: LibraryStep | NamedFailure, /) -> None:
+        if isinstance(step, LibraryStep):
+            self.hoisted[node] = self.hoist(step.call, step.task)
+        else:
+            lower_named_failure(self, node)
 
     def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None:
         choose(self, node, is_truth=False)

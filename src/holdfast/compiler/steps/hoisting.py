@@ -57,11 +57,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeGuard
+from typing import Final, Protocol, TypeGuard
 
 from holdfast.compiler.context import (
     Helper,
     LibraryStep,
+    NamedFailure,
     NamedValue,
     Repeated,
     Taking,
@@ -80,7 +81,7 @@ class Hoister(Protocol):
     @property
     def scope(self) -> VariableScopeNames: ...
     def hoist(self, node: ast.expr, function: object, /) -> TypedQuery: ...
-    def replace(self, node: ast.expr, step: LibraryStep, /) -> None: ...
+    def replace(self, node: ast.expr, step: LibraryStep | NamedFailure, /) -> None: ...
     def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None: ...
     def may_fail(self, node: ast.expr, /) -> bool: ...
 
@@ -162,10 +163,23 @@ def _is_quiet(hoister: Hoister, node: ast.expr) -> bool:
     """Return True when every step in `node` is the body of a helper that only computes.
 
     Such a step may change places with an operand that may fail: if both fail, the error is the
-    same.
+    same. A handler for errors of Python tells the error of such an operand from that of a step of
+    the library.
     """
+    library = hoister.unit.library
+    is_named = any(map(_is_of_library, library.caught))
+    if is_named and any(part in library.steps for part in ast.walk(node)):
+        return False
     found = (find_step(hoister.unit, hoister.scope, part) for part in ast.walk(node))
     return all(step is None or (isinstance(step, Helper) and step.is_quiet) for step in found)
+
+
+_LIBRARY_ERRORS: Final = (ArithmeticError, LookupError, TypeError, ValueError)
+
+
+def _is_of_library(cls: type[BaseException]) -> bool:
+    """Return True for a class whose handler may catch an error of a step of the library."""
+    return any(issubclass(cls, one) or issubclass(one, cls) for one in _LIBRARY_ERRORS)
 
 
 def _written(node: ast.expr) -> ast.expr:

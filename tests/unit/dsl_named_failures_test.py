@@ -1,0 +1,225 @@
+"""Errors of expressions that a handler names: the test before the statement raises Python's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
+from tests.unit.dsl_expressions_test import HEADER
+from tests.unit.dsl_kit import assert_same, loaded
+
+HELPERS = """
+def doubled(d: dict[str, int], k: str) -> int:
+    return d[k] * 2
+def twice(d: dict[str, int], k: str) -> int:
+    total = 0
+    for _ in range(2):
+        total += d[k]
+    return total
+"""
+GIVEN: list[dict[str, Any]] = [
+    {"d": {"a": 1, 'it\'s "é"': 0}, "xs": [3, 0, 2], "s": "a", "n": 1, "thing": {"a": [5]}},
+    {"d": {"a": 1}, "xs": [3, 0, 2], "s": 'it\'s "é"', "n": 0, "thing": {}},
+    {"d": {}, "xs": [], "s": "", "n": -4, "thing": {"": []}},
+]
+PROGRAMS = {
+    "a key": """
+try:
+    price = d[s]
+except KeyError as err:
+    return f"{type(err).__name__}: {err}"
+return str(price)
+""",
+    "a place in a list and in a text": """
+out = []
+for place in [n, -1, 7]:
+    try:
+        out.append(str(xs[place]))
+        out.append(s[place])
+    except LookupError as err:
+        out.append(str(err))
+return out
+""",
+    "a division": """
+out = []
+for k in [n, 0]:
+    try:
+        out.append(str(3 // k))
+        out.append(str(k % k))
+    except ZeroDivisionError as err:
+        out.append(str(err))
+    try:
+        out.append(f"{3 / k:.2f}")
+    except ArithmeticError as err:
+        out.append(str(err))
+    try:
+        out.append(f"{7.5 // (k * 0.5):.1f}")
+    except ZeroDivisionError as err:
+        out.append(str(err))
+    try:
+        out.append(f"{7.5 % (k * 0.5):.1f}")
+    except ZeroDivisionError as err:
+        out.append(str(err))
+return out
+""",
+    "the number of a text": """
+out: list[Any] = []
+for text in [s, "12", " 7 ", "1_0", "x1", "+3"]:
+    try:
+        out.append(int(text))
+    except ValueError as err:
+        out.append(str(err))
+return out
+""",
+    "an operand that Python may skip": """
+try:
+    if n > 0 and d[s] > 0:
+        n += 1
+    while xs[n] > 0 and n < 9:
+        n += 1
+    return d["zz"] if n == 0 else n
+except (KeyError, IndexError) as err:
+    return f"{n} {err}"
+""",
+    "a comprehension": """
+try:
+    return [d[k] for k in ["a", s]]
+except KeyError as err:
+    return str(err)
+""",
+    "helpers": """
+try:
+    n += doubled(d, "a")
+    n += twice(d, s)
+except KeyError as err:
+    return f"{n} {err}"
+return n
+""",
+    "branches": """
+try:
+    return each(["a", s], lambda k: d[k])
+except KeyError as err:
+    return str(err)
+""",
+    "the order of two errors": """
+try:
+    return d[s] + 1 // n + xs[n]
+except (KeyError, ZeroDivisionError, IndexError) as err:
+    return str(err)
+""",
+    "an inner handler for another error": """
+try:
+    try:
+        return d[s] // n
+    except IndexError:
+        return "inner"
+    finally:
+        n += 1
+except KeyError as err:
+    return f"outer {err} {n}"
+except Exception:
+    return "any"
+""",
+    "an error that is raised again": """
+try:
+    try:
+        return d[s]
+    except KeyError:
+        raise
+except Exception as err:
+    return str(err)
+""",
+    "values of unknown type": """
+try:
+    return thing[s][0]
+except (KeyError, IndexError) as err:
+    return str(err)
+""",
+    "counts and groups": """
+counts: dict[str, int] = {}
+groups = {"a": [0]}
+for k in ["a", s, "b", "b"]:
+    try:
+        counts[k] += 1
+    except KeyError:
+        counts[k] = 1
+    try:
+        groups[k].append(n)
+    except KeyError as err:
+        groups[k] = [len(str(err))]
+return [counts, groups]
+""",
+    "a loop that an index ends": """
+total = 0
+while True:
+    try:
+        total += xs[n]
+    except IndexError:
+        break
+    n += 1
+return total
+""",
+}
+REFUSED = {
+    "HF032": """
+try:
+    return max(xs)
+except ValueError:
+    return 0
+""",
+    "HF013": """
+try:
+    return 1 // n + d[s]
+except KeyError:
+    return 0
+except Exception:
+    return 1
+""",
+}
+
+
+def _module(body: str) -> str:
+    rows = "".join(f"    {row}\n" for row in body.strip().split("\n"))
+    parameters = "d: dict[str, int], xs: list[int], s: str, n: int, thing: Any"
+    return f"{HEADER}{HELPERS}\n@workflow\ndef flow({parameters}) -> Any:\n{rows}"
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_a_handler_catches_the_error_of_an_expression_by_its_name(
+    what: str, tmp_path: Path
+) -> None:
+    with loaded(tmp_path, _module(PROGRAMS[what])) as module:
+        for given in GIVEN:
+            assert_same(module.flow, given)
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_an_error_that_no_test_can_name_is_refused(code: str, tmp_path: Path) -> None:
+    with (
+        loaded(tmp_path, _module(REFUSED[code])) as module,
+        pytest.raises(CompileErrors, match=code),
+    ):
+        compile_workflow(module.flow)
+
+
+def test_a_step_of_the_library_does_not_pass_an_operand_that_fails_with_another_error(
+    tmp_path: Path,
+) -> None:
+    """Python divides first, and `except Exception` catches that; the step ran first before."""
+    body = """
+try:
+    return 1 // n + float("x")
+except ValueError:
+    return "text"
+except Exception:
+    return "division"
+"""
+    with (
+        loaded(tmp_path, _module(body)) as module,
+        pytest.raises(CompileErrors, match="HF013"),
+    ):
+        compile_workflow(module.flow)
