@@ -19,7 +19,6 @@ from holdfast.aws.names import ResourceNames
 from holdfast.aws.ports import AwsPorts
 from holdfast.aws.tasks import Services, TaskPerformer, TaskRunner
 from holdfast.aws.telemetry import Metrics, log_to_cloudwatch
-from holdfast.aws.vault import KmsVault
 from holdfast.deployment import Deployment
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.commands.tokens import SigningKeys, parse_keys
@@ -90,6 +89,9 @@ def make_host(keys: SigningKeys) -> Host:
     clients, key_arn = Clients(), os.environ.get(resources.ENV_SECRETS_KEY)
     deployment = Deployment.from_modules(name.strip() for name in modules)
     if key_arn:
+        # Imported here because most stacks have no secrets. Each module delays a cold start.
+        from holdfast.aws.vault import KmsVault  # noqa: PLC0415
+
         deployment = replace(deployment, vault=KmsVault(clients, key_arn))
 
     def perform(effect: Effect) -> Any:

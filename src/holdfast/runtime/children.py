@@ -34,7 +34,6 @@ from holdfast.asl import error_names
 from holdfast.asl.program import Json, MapState, Program
 from holdfast.core import facts
 from holdfast.core.apply.map_run import children_to_resume
-from holdfast.core.nested import finished_error, finished_output
 from holdfast.core.run_ids import child_name, child_run
 from holdfast.core.state import (
     ChildExecutions,
@@ -275,16 +274,20 @@ def _answer_fields(
     """Return the end of a task's child as the answer to a callback: the output or error of a
     workflow, or the description of a state machine's execution.
     """
-    as_json = parent.get("as_json", False)
-    if state.status == "SUCCEEDED":
-        output = state.output
-        if state.origin is not None:
-            output = finished_output(state, as_json=as_json)
-        return (yield from inbox.stow(tenant, parent["run"], output))
-    if state.origin is None:
+    if state.origin is None and state.status != "SUCCEEDED":
         return child_workflows.error_of(state)
-    error, cause = finished_error(state, as_json=as_json)
-    return {"error": error, "cause": cause}
+    output = state.output
+    if state.origin is not None:
+        # Imported here because most stacks have no state machine that starts another one. Each
+        # module that is imported delays a cold start.
+        from holdfast.core.nested import finished_error, finished_output  # noqa: PLC0415
+
+        as_json = parent.get("as_json", False)
+        if state.status != "SUCCEEDED":
+            error, cause = finished_error(state, as_json=as_json)
+            return {"error": error, "cause": cause}
+        output = finished_output(state, as_json=as_json)
+    return (yield from inbox.stow(tenant, parent["run"], output))
 
 
 def _lane_fields(
