@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from functools import cache
-from typing import Any, Final
+from typing import Any
 
-from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
-from holdfast.asl.resources import LATER_WORKFLOW
+from holdfast.asl.resources import AGAIN, LATER_WORKFLOW, SEND
+from holdfast.asl.timestamps import nanos_of
+from holdfast.core.decision import iso_time
+from holdfast.core.later import waiting_for
 from holdfast.errors import RequestError
 from holdfast.limits import REQUEST_SUFFIX
-from holdfast.runtime.bulk import OUTAGE_RETRY
 from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start import accept, begin, of_workflow
@@ -36,27 +36,10 @@ from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.definitions import Definition
 
-_SEND: Final = "send"
-_BEGIN: Final = "again"
 
-
-@cache
 def _definition(command: str) -> Definition:
-    """Return the definition that waits until `at`, and then carries out the command with
-    `arguments`.
-    """
-    states: dict[str, Any] = {
-        "wait": {"Type": "Wait", "Timestamp": "{% $states.input.at %}", "Next": command},
-        command: {
-            "Type": "Task",
-            "Resource": f"holdfast:{command}",
-            "Retry": OUTAGE_RETRY,
-            "Arguments": "{% $states.input.arguments %}",
-            "End": True,
-        },
-    }
-    asl = {"QueryLanguage": "JSONata", "StartAt": "wait", "States": states}
-    return Definition(asl, {}, definition_hash(asl))
+    asl, hash_ = waiting_for(command)
+    return Definition(asl, {}, hash_)
 
 
 def send_later(
@@ -72,7 +55,7 @@ def send_later(
     kind = f"{name}{REQUEST_SUFFIX}" if known.is_received(name) else name
     wanted = yield from checked(known, tenant, {**request, "name": kind}, chance)
     event: Json = {"name": name, "key": wanted.key, "data": wanted.data}
-    definition = _definition(_SEND)
+    definition = _definition(SEND)
     yield from known.programs.store(tenant, definition)
     now_ms = yield Clock()
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, known.spread.minted)
@@ -83,11 +66,20 @@ def send_later(
 
 
 def start_later(
-    known: Lookup, tenant: str, request: Mapping[str, Any], at: str, chance: bytes
+    known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    """Start the execution that begins with the workflow at the time `at`. Request and result are
-    those of `start`. Raises RequestError HF204 for a keyed workflow, and as `start` does.
+    """Start the execution that begins with the workflow at the time `at` of the request. Request
+    and result are otherwise those of `start`. Raises RequestError HF204 for a time without a zone
+    and for a keyed workflow, and as `start` does.
     """
+    at = request["at"]
+    nanos = nanos_of(at) if isinstance(at, str) else None
+    if nanos is None:
+        raise RequestError(
+            "HF204",
+            f"`at` is {at!r:.60}, expected a time with its zone",
+            help="for example 2027-01-15T08:00:00Z",
+        )
     wanted, data = yield from of_workflow(known, tenant, request, chance)
     if keyed.rule_for(known, wanted.workflow) is not None:
         raise RequestError(
@@ -95,7 +87,8 @@ def start_later(
             f"{wanted.workflow} has a key, which an execution would hold before it begins",
             help="send an event of its key at that time",
         )
-    definition = _definition(_BEGIN)
+    definition = _definition(AGAIN)
     yield from known.programs.store(tenant, definition)
     waiting = replace(wanted, definition=definition.hash)
-    return (yield from begin(known, tenant, waiting, {"at": at, "arguments": data}))
+    moment = iso_time(nanos // 1_000_000)
+    return (yield from begin(known, tenant, waiting, {"at": moment, "arguments": data}))

@@ -30,9 +30,9 @@ from holdfast.asl.resources import (
     started_by,
 )
 from holdfast.core import facts
-from holdfast.core.arguments import later_ms
 from holdfast.core.decision import iso_time
 from holdfast.core.facts import Fact
+from holdfast.core.later import later_ms
 from holdfast.core.migrating import keeps_key
 from holdfast.core.state import Attempt, Execution
 from holdfast.errors import RequestError, VaultFault
@@ -117,7 +117,8 @@ def _later(
     if attempt.target == SEND_LATER:
         return (yield from later.send_later(known, tenant, {**given, "as": once}, at, chance))
     asked = {"workflow": started_by(attempt.target), "input": given["input"], "name": once}
-    started = yield from later.start_later(known, tenant, {**asked, **inherited(state)}, at, chance)
+    wanted = {**asked, **inherited(state), "at": at}
+    started = yield from later.start_later(known, tenant, wanted, chance)
     return str(started["execution"])
 
 
