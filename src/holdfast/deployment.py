@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.api import payloads
 from holdfast.api.boundary import Boundary, Misfit, normalise_payload, schema_of
 from holdfast.api.limits import Limit, Trip
-from holdfast.api.registry import DeclaredLimits, Registry
+from holdfast.api.registry import DeclaredLimits, Registry, require_one_receiver
 from holdfast.api.runs_on import Lambda
 from holdfast.api.schedules import Schedule
 from holdfast.api.sealing import NO_VAULT, Seals, Vault
@@ -98,6 +98,9 @@ class Deployment:
             called = source_map.get("tasks", ()), source_map.get("workflows", {})
             registry.require_known(name, *called, source_map.get("task_modules", {}))
             definitions[name] = Definition(asl, source_map, definition_hash(asl))
+        keyed = {name: one.source_map.get("keyed") or {} for name, one in definitions.items()}
+        starts = {name: one.get("starts_on") for name, one in keyed.items()}
+        require_one_receiver({name: event for name, event in starts.items() if event})
         return cls(registry, definitions, vault)
 
     @property

@@ -51,6 +51,8 @@ PATTERNS: Final = {
         "(1 if (<int!> if <bool> else <str!>) or <list[int]!> else 2)",
         "len([x for x in [<int>, <bool>, <str>, <str | None>] if x])",
         "sum(y - x for x, y in itertools.pairwise(<list[int]!>))",
+        "sum(place for place, letter in enumerate(<str>) if letter == 'a')",
+        "next(iter(<list[int]>), <int.>)",
         "len(list(itertools.product(<list[int]>, <list[str]>)))",
     ],
     "bool": [
@@ -110,6 +112,9 @@ PATTERNS: Final = {
         "f'{at.replace(minute=7):%H:%M} {day:%j}'",
         "str(grace)",
         "<str>[::-1]",
+        "''.join(sorted(<str>))",
+        "next(iter(<dict[str, int]>), <str>)",
+        "'-'.join(letter.upper() for letter in <str> if letter != 'b')",
         "<str>[1::2]",
         "Size(<str>).name",
         "','.join(map(str, <list[int]>))",

@@ -23,7 +23,7 @@ def flow(order: Order, n: int, share: float, most: int | None) -> list[Payment]:
     each(order.lines)
     each(order.lines, lambda: 1)
     each(order.lines, lambda line, more: 1)
-    each(order.id, lambda letter: letter)
+    each(n, lambda number: number)
     for payment in each(["a", "b"], lambda sku: charge(sku, 1), tolerate=1):
         charge(payment.id, n)
     outcomes = each(["a", "b"], lambda sku: charge(sku, 1), return_exceptions=True)

@@ -8,7 +8,7 @@ from tests.golden.shop import Line
 
 @workflow
 def flow(lines: list[Line], xs: list[int]) -> None:
-    a = next(iter(lines))
+    a = next(lines)
     b = next((10 // x for x in xs), 0)
     for c in map(str, xs):
         pass

@@ -29,7 +29,7 @@ from enum import Enum
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from random import randint
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, SecretStr, TypeAdapter

@@ -16,10 +16,16 @@ from tests.unit.dsl_kit import assert_same, loaded, run_compiled
 HEADER = """
 from __future__ import annotations
 import contextlib
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 from holdfast import TaskError, WaitTimeout, minutes, task, wait_for_event, workflow
 
 class Odd(TaskError): ...
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
 
 @task
 def double(value: int) -> int:
@@ -166,6 +172,23 @@ def flow(xs: list[int]) -> str:
     except Odd as err:
         return f"{type(err).__name__}: {err}"
     return ""
+""",
+    "the characters of a text, first keys, constants, fields by their order": """
+def flow(xs: list[int]) -> list[Any]:
+    name: Final = "aña😀" * len(xs)
+    most: Final[int] = 3
+    counts: dict[str, int] = {}
+    for letter in name:
+        counts[letter] = counts.get(letter, 0) + 1
+    match Point(len(xs), y=most):
+        case Point(0, y):
+            first = y
+        case Point(x, y=most):
+            first = x + most
+    found = [letter for place, letter in enumerate(name) if place % 2]
+    pair = next(iter(counts.items()), ("", 0))
+    return [counts, found, sorted(name), list(reversed(name)), len(set(name)), first, pair,
+        next(iter(counts), ""), next(iter(xs), -1)]
 """,
     "suppressed errors, named lambdas, constants, sets": """
 def flow(xs: list[int]) -> list[int]:

@@ -36,6 +36,22 @@ def once(name: str) -> int:
     return number
 
 
+@workflow(key="order", starts_on="placed")
+def packing(order: str) -> str:
+    return f"packed {wait_for_event('placed', int, key=order)}"
+
+
+@workflow(key="order", starts_on="placed")
+def billing(order: str) -> str:
+    number = wait_for_event("placed", int, key=order)
+    return f"billed {number} {wait_for_event('placed', int, key=order)}"
+
+
+@workflow
+def seller(order: str) -> None:
+    send("placed", 7, key=order)
+
+
 @workflow(key="name")
 def door(name: str, floor: int = 0) -> None:
     while True:

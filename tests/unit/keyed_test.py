@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast import Client
-from holdfast.compiler.compile import compile_workflow
+from holdfast.api.registry import require_one_receiver
+from holdfast.compiler.compile import compile_module, compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.errors import RequestError, WorkflowError
 from holdfast.runtime.effects import PutIfAbsent
@@ -103,6 +104,63 @@ def test_an_event_of_a_workflow_starts_a_keyed_one(client: Client) -> None:
     assert client.describe(run)["output"] == ["tea"]
 
 
+def test_an_event_starts_each_workflow_that_starts_on_it(client: Client) -> None:
+    told = client.event("placed", "o1", 1, id="e1")
+    packing, billing = told["executions"]["packing"], told["executions"]["billing"]
+    assert client.describe(packing)["output"] == "packed 1"
+    assert client.event("placed", "o1", 1, id="e1")["executions"] == told["executions"]
+    assert client.describe(billing)["status"] == "RUNNING"
+    assert len(executions(client, "packing")) == 1
+    second = client.event("placed", "o1", 2)["executions"]
+    assert (second["billing"], second["packing"] == packing) == (billing, False)
+    assert client.describe(billing)["output"] == "billed 1 2"
+
+
+def test_a_workflow_sends_one_event_that_starts_several(client: Client) -> None:
+    client.start("seller", {"order": "o1"}).result(timeout=5)
+    assert [len(executions(client, one)) for one in ("packing", "billing")] == [1, 1]
+
+
+def test_an_event_for_one_execution_starts_no_other(client: Client) -> None:
+    billing = client.start("billing", {"order": "o1"}).execution
+    client.event("placed", "o1", 1, execution=billing)
+    assert executions(client, "packing") == []
+    assert client.event("placed", "o1", 2)["executions"]["billing"] == billing
+    assert client.describe(billing)["output"] == "billed 1 2"
+
+
+def test_each_copy_of_an_event_is_dropped_by_its_own_id(stack: MemoryStack) -> None:
+    client, stack.works = Client.of(stack.api), False
+    client.event("placed", "o1", 1, id="e1")
+    for workflow in ("packing", "billing"):
+        client.drop_event("placed", "o1", f"e1.{workflow}", "sent by mistake")
+        told = client.event("placed", "o1", 1, id="e1")
+        assert told.get("dropped", False) == (workflow == "billing")
+
+
+def test_an_event_that_was_sent_for_one_workflow_stays_with_it(stack: MemoryStack) -> None:
+    client = Client.of(stack.api)
+    deployed: Any = stack.front.workflows
+    billing = deployed.pop("billing")
+    first = client.event("placed", "o1", 1, id="e1")["execution"]
+    deployed["billing"] = billing
+    assert client.event("placed", "o1", 1, id="e1")["execution"] == first
+    assert executions(client, "billing") == []
+
+
+@pytest.mark.parametrize("other", ["wait_for_event('ask', int, key=n)", "RECEIVE"])
+def test_a_request_starts_one_workflow_alone(tmp_path: Path, other: str) -> None:
+    receive = "with receive('ask', int, key=n) as one:\n        one.reply(1)"
+    body = other.replace("RECEIVE", receive)
+    flow = '@workflow(key="n", starts_on="ask")\ndef {}(n: str) -> None:\n    {}\n'
+    source = "from holdfast import receive, wait_for_event, workflow\n"
+    source += flow.format("a", receive) + flow.format("b", body)
+    with loaded(tmp_path, source) as found:
+        starts = {one.name: one.keyed.starts_on for one in compile_module(found) if one.keyed}
+    with pytest.raises(WorkflowError, match="HF158"):
+        require_one_receiver({name: str(event) for name, event in starts.items()})
+
+
 def test_a_keyed_workflow_may_run_for_ever(client: Client) -> None:
     run = client.start("door", {"name": "d"}).execution
     for floor in (3, 7):
@@ -172,6 +230,35 @@ def test_another_worker_between_any_two_effects_loses_no_event_and_gives_none_tw
     _at_each_effect(when, sent, stride, work)
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_anywhere_gives_each_workflow_the_event_once(when: str) -> None:
+    number, is_over = 0, False
+    while not is_over:
+        number += 3
+        stack = MemoryStack(keyed_flows.__name__)
+        left = [number]
+
+        def hook(_world: Any, _effect: Any, at: str, left: list[int] = left) -> None:
+            if at == when:
+                left[0] -= 1
+                if left[0] == 0:
+                    raise Killed
+
+        stack.works, stack.world.hook = False, hook
+        stack.site.ports.performs = stack.world.perform
+        client = Client.of(stack.api)
+        _insist(client, 1, "e1", "placed")
+        stack.world.run(until_ms=stack.world.now_ms + 3_600_000)
+        is_over, left[0] = left[0] > 0, 0
+        (packing,), (billing,) = (executions(client, one) for one in ("packing", "billing"))
+        assert packing["output"] == "packed 1", number
+        assert billing["waits"][0]["kind"] == "event", number
+        client.event("placed", "c1", 2)
+        stack.world.run(until_ms=stack.world.now_ms + 1_000)
+        assert client.describe(billing["execution"])["output"] == "billed 1 2", number
+    assert number > 30
+
+
 def _at_each_effect(
     when: str, sent: str, stride: int, intrude: Callable[[SimulatorWorld], None]
 ) -> None:
@@ -232,10 +319,10 @@ def _send_all(stack: MemoryStack, sent: list[dict[str, Any]], between_ms: int) -
             stack.world.run(until_ms=stack.world.now_ms + (place % 2) * between_ms)
 
 
-def _insist(client: Client, data: Any, event_id: str) -> None:
+def _insist(client: Client, data: Any, event_id: str, name: str = "cart") -> None:
     for _ in range(3):
         try:
-            client.event("cart", "c1", data, id=event_id)
+            client.event(name, "c1", data, id=event_id)
         except Killed:
             continue
         return

@@ -25,6 +25,7 @@ SUBJECTS: Final[dict[str, tuple[str, list[JsonValue]]]] = {
     "True": ("bool", [True, False]),
     "Colour.RED": ("Colour", ["red", "green"]),
     "Payment(": ("Payment", [{"id": "p", "cents": 500}, {"id": "p", "cents": 1, "status": "no"}]),
+    "Point(": ("Point", [{"x": 0, "y": 3}, {"x": 4, "y": 2}, {"x": 1}]),
     "Card(": (
         "Card | Transfer",
         [{"kind": "card", "digits": "1"}, {"kind": "transfer", "iban": "D"}],

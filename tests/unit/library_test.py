@@ -168,7 +168,7 @@ def test_log_lines_of_the_engine_have_the_text_of_python(
         "x 2.0",
         "y 2.0",
     ]
-    # The testing kit writes each line once, in the run of Python. Here the compiled run writes, too.
+    # The testing kit writes the lines of Python's run alone. Here the compiled run writes, too.
     monkeypatch.setattr(compiled, "LOG", "")
     with loaded(tmp_path, LINES) as module, caplog.at_level(logging.INFO, "shop"):
         run_compiled(module.flow, values, {})

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, SecretStr
 
-from holdfast import again, publish, send, start, stop, task, wait_for_event, workflow
+from holdfast import again, minutes, publish, send, start, stop, task, wait_for_event, workflow
 
 #: What the task has read, in clear.
 read: list[str] = []
@@ -43,6 +43,12 @@ def session(user: str, logins: int = 0) -> int:
 def door(user: str, token: SecretStr) -> str:
     send("session", Login(user=user, token=token), key=user)
     return start(session, user)
+
+
+@workflow
+def tomorrow(user: str, token: SecretStr) -> list[str]:
+    event = send("session", Login(user=user, token=token), key=user, delay=minutes(10))
+    return [event, start(session, user, delay=minutes(5))]
 
 
 @workflow

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+
+import pytest
 
 from holdfast import Client
+from holdfast.errors import RequestError
 from holdfast.testing import World
 from tests.unit import talk_flows
 from tests.unit.client_kit import MemoryStack
@@ -31,6 +35,42 @@ def test_workflows_talk_to_each_other_and_their_secrets_stay_sealed() -> None:
     assert TOKEN not in shown
     assert TOKEN not in repr(stack.world.services.items("executions"))
     assert TOKEN not in repr(stack.world.services.items("mail"))
+
+
+def test_a_later_event_and_a_later_start_are_executions_until_their_time() -> None:
+    talk_flows.read.clear()
+    stack = MemoryStack(talk_flows.__name__)
+    client = Client.of(stack.api)
+    event, started = client.start("tomorrow", {"user": "ann", "token": TOKEN}).result(timeout=5)
+    assert [client.describe(one)["workflow"] for one in (event, started)] == [
+        "holdfast.later",
+        "session",
+    ]
+    assert {one["execution"] for one in client.list(status="RUNNING")} == {event, started}
+    assert TOKEN not in repr(stack.world.services.items("executions"))
+    began_ms = stack.world.now_ms
+    stack.world.run(until_ms=began_ms + 9 * 60_000)
+    assert client.describe(started)["input"] == {"user": "ann", "logins": 0}
+    assert not talk_flows.read
+    stack.world.run(until_ms=began_ms + 11 * 60_000)
+    assert talk_flows.read == [TOKEN]
+    assert client.describe(event)["status"] == "SUCCEEDED"
+    client.start("leave", {"user": "ann"}).result(timeout=5)
+    assert client.handle(started).result(timeout=5) == 1
+
+
+def test_a_client_starts_a_workflow_at_a_time() -> None:
+    stack = MemoryStack(talk_flows.__name__)
+    client = Client.of(stack.api)
+    at = datetime.fromtimestamp(stack.world.now_ms / 1_000 + 60, UTC)
+    found = [client.start("session", {"user": "ann"}, name="s1", at=at).execution for _ in "12"]
+    assert found[0] == found[1]
+    with pytest.raises(RequestError, match="HF212"):
+        client.start("session", {"user": "ann"}, name="s1")
+    with pytest.raises(RequestError, match="HF204"):
+        client.start("session", {"user": "ann"}, at=at.replace(tzinfo=None))
+    stack.world.run(until_ms=stack.world.now_ms + 61_000)
+    assert client.describe(found[0])["input"] == {"user": "ann", "logins": 0}
 
 
 def test_a_workflow_stops_an_execution_that_it_has_started() -> None:

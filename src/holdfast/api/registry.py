@@ -16,6 +16,7 @@ from holdfast.api.step_types import StepType
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
 from holdfast.lazy_dataclass import dataclass
+from holdfast.limits import REQUEST_SUFFIX
 
 D = TypeVar("D", Task[..., Any], Workflow[..., Any])
 
@@ -95,12 +96,10 @@ class Registry:
     def from_modules(cls, names: Iterable[str]) -> Registry:
         """Import the modules and collect the tasks and workflows in their namespaces.
 
-        Raises WorkflowError: HF070 when a module is missing, HF071 when two objects share a name,
-        HF158 when one event starts two workflows.
+        Raises WorkflowError: HF070 when a module is missing, HF071 when two objects share a name.
         """
         modules = [_import(name) for name in names]
         workflows = _by_name(_collect(modules, Workflow))
-        _require_one_starter(workflows)
         tasks = _collect(modules, Task)
         namesakes = _namesakes(tasks)
         return cls(
@@ -227,17 +226,22 @@ def _key(task: Task[..., Any]) -> tuple[str, str]:
     return task.function.__module__, task.name
 
 
-def _require_one_starter(workflows: Mapping[str, Workflow[..., Any]]) -> None:
-    """Refuse two workflows that the same event starts: an event belongs to one execution."""
-    started: dict[str, str] = {}
-    for name, workflow in workflows.items():
-        event = None if workflow.keyed is None else workflow.keyed.starts_on
-        if event is not None and started.setdefault(event, name) != name:
+def require_one_receiver(starts: Mapping[str, str]) -> None:
+    """Refuse two workflows that one request starts: a request has one reply. `starts` has, by
+    workflow, the event or request that starts it.
+
+    Raises WorkflowError HF158.
+    """
+    for name, received in starts.items():
+        event = received.removesuffix(REQUEST_SUFFIX)
+        others = (one for one in starts if one != name and starts[one] in {event, received})
+        other = next(others, None) if received != event else None
+        if other is not None:
             raise WorkflowError(
                 "HF158",
-                f"the event {event!r} starts {started[event]} and {name}",
-                help=f'@workflow(key="…", starts_on="{name}.{event}") for {name}, and '
-                f'send("{name}.{event}", …) in {started[event]}: docs/how-to/talk.md',
+                f"the request {event!r} starts {name}, and {other} starts on the same name",
+                help=f'@workflow(key="…", starts_on="{other}.{event}") for {other}, and '
+                f'send("{other}.{event}", …) in {name}: docs/how-to/talk.md',
             )
 
 

@@ -295,7 +295,7 @@ _SCHEDULE: Final = (
 #: The names of the routes are those of `resources.ROUTES`, without AWS's own protocol.
 ROUTES: Final[Mapping[str, Route]] = {
     "POST /executions": Route(
-        _start, fields=("workflow", "input", "name", "priority"), status=_status_of_start
+        _start, fields=("workflow", "input", "name", "priority", "at"), status=_status_of_start
     ),
     "GET /executions": Route(_executions, _LIST),
     "GET /counts": Route(

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from holdfast.api.registry import Registry
+from holdfast.api.registry import Registry, require_one_receiver
 from holdfast.api.sealing import LocalVault, Seals
 from holdfast.compiler.compile import CompiledWorkflow, compile_module
 from holdfast.compiler.diagnostics import CompileErrors
@@ -93,6 +93,8 @@ def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]
         for workflow in compiled:
             called = workflow.tasks, workflow.workflows, workflow.task_modules
             registry.require_known(workflow.name, *called)
+        keyed = {one.name: one.keyed.starts_on for one in compiled if one.keyed is not None}
+        require_one_receiver({name: event for name, event in keyed.items() if event is not None})
     except HoldfastError as clash:
         errors.append(str(clash))
     return compiled, errors

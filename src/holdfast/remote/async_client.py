@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack, assert_never, overload
 
 from holdfast.api.tasks import Workflow
@@ -62,6 +63,7 @@ class AsyncClient:
         *,
         name: str | None = None,
         priority: int | None = None,
+        at: datetime | None = None,
     ) -> AsyncHandle[Any]: ...
     @overload
     async def start(
@@ -71,6 +73,7 @@ class AsyncClient:
         *arguments: *Ts,
         name: str | None = None,
         priority: int | None = None,
+        at: datetime | None = None,
     ) -> AsyncHandle[R]: ...
     # mypy does not see that `*Any` accepts `*Ts`, so it would report this overload.
     async def start(  # type: ignore[misc]
@@ -80,11 +83,12 @@ class AsyncClient:
         *arguments: Any,
         name: str | None = None,
         priority: int | None = None,
+        at: datetime | None = None,
     ) -> AsyncHandle[Any]:
         """Start a workflow like `Client.start`."""
         wanted = typed_start(workflow, arguments)
         started = await self.perform(
-            executions.start(wanted.workflow, wanted.input, name=name, priority=priority)
+            executions.start(wanted.workflow, wanted.input, name=name, priority=priority, at=at)
         )
         return AsyncHandle(self, started["execution"], wanted.parse, started)
 

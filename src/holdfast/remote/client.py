@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack, assert_never, overload
 
 from holdfast.api.tasks import Workflow
@@ -62,6 +63,7 @@ class Client:
         *,
         name: str | None = None,
         priority: int | None = None,
+        at: datetime | None = None,
     ) -> Handle[Any]: ...
     @overload
     def start(
@@ -71,6 +73,7 @@ class Client:
         *arguments: *Ts,
         name: str | None = None,
         priority: int | None = None,
+        at: datetime | None = None,
     ) -> Handle[R]: ...
     # mypy does not see that `*Any` accepts `*Ts`, so it would report this overload.
     def start(  # type: ignore[misc]
@@ -80,16 +83,18 @@ class Client:
         *arguments: Any,
         name: str | None = None,
         priority: int | None = None,
+        at: datetime | None = None,
     ) -> Handle[Any]:
         """Start a workflow with its own arguments, or the workflow of a name with its input.
 
         `name` is the business key: the same name and input start only one execution. `priority` is
-        the place in queues of limits, from 0 (first) to 9 (last). Raises NotFound; Conflict when
-        the name belongs to another input.
+        the place in queues of limits, from 0 (first) to 9 (last). With `at` the execution begins at
+        that time, which has a zone. Raises NotFound; Conflict when the name belongs to another
+        input.
         """
         wanted = typed_start(workflow, arguments)
         started = self.perform(
-            executions.start(wanted.workflow, wanted.input, name=name, priority=priority)
+            executions.start(wanted.workflow, wanted.input, name=name, priority=priority, at=at)
         )
         return Handle(self, started["execution"], wanted.parse, started)
 

@@ -26,7 +26,7 @@ def flow(order: Order, n: int, share: float, most: int | None) -> list[Payment]:
     each(order.lines, lambda line: line.sku, return_exceptions=True)
     each(order.lines, lambda line: line.sku, return_exceptions=True, concurrency=1)
     each(order.lines, lambda item: pack(item))
-    each([order.id], lambda text: text)
+    each(range(n), lambda number: number)
     for payment in each(["a", "b"], lambda sku: charge(sku, 1), tolerate=1):
         if payment is not None:
             charge(payment.id, n)

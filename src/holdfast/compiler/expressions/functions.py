@@ -430,6 +430,10 @@ def _next(lowering: Expressions, node: ast.Call) -> TypedQuery:
     match node.args:
         case [ast.GeneratorExp() as items, *others] if len(others) < 2 and not node.keywords:
             found = lowering.gone_through(items)
+        case [ast.Call(func=ast.Name(id="iter"), args=[items], keywords=[]), *others] if (
+            len(others) < 2 and not node.keywords and lowering.is_builtin("iter")
+        ):
+            found = lowering.iterable(items)
         case _:
             help_ = "next((line for line in lines if line.unit_cents), None)"
             return refuse_call(lowering, node, "takes a generator that is written out", help_)

@@ -43,6 +43,7 @@ from holdfast.compiler.types.types import (
     describe,
     element_of,
     is_refused,
+    is_text,
     may_be_list,
 )
 
@@ -147,6 +148,8 @@ def _list(lowering: Lowering, node: ast.expr, value: TypedQuery) -> TypedQuery:
             return TypedQuery(value.query, ListOf(NEVER), value.fails)
         case type_ if type_ == UNKNOWN:
             return items_of_any(value)
+        case type_ if is_text(type_):
+            return TypedQuery(characters(value.query), ListOf(STR), value.fails)
         case type_ if is_refused(type_):
             return TypedQuery(ArrayOf(()), ListOf(REFUSED))
     lowering.unit.refuse(
@@ -156,6 +159,19 @@ def _list(lowering: Lowering, node: ast.expr, value: TypedQuery) -> TypedQuery:
         "iterate over a list, a dict, range(…), enumerate(…) or zip(…); annotate the type",
     )
     return TypedQuery(ArrayOf(()), ListOf(REFUSED))
+
+
+def characters(text: QueryTree) -> QueryTree:
+    """Return the characters of a text. `$split` by "" would cut a character outside of the Basic
+    Multilingual Plane into two.
+    """
+
+    def build(held: QueryTree) -> QueryTree:
+        places = RangeOf(Constant(0), before(FunctionCall("length", (held,))))
+        one = FunctionCall("substring", (held, Variable("_n"), Constant(1)))
+        return Flat(FunctionCall("map", (places, FunctionLiteral(("_n",), one))))
+
+    return hold(text, build, "_text")
 
 
 def _enumerate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.compiler.context import Held, TypedQuery, Unit, item_path
 from holdfast.compiler.expressions import operators
@@ -71,9 +71,21 @@ def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
 
 
 def lower_annotated_assignment(statements: Statements, node: ast.AnnAssign) -> None:
-    declared = annotated_type(statements.unit, node.annotation)
+    annotation = _without_final(statements.unit, node.annotation)
+    declared = None if annotation is None else annotated_type(statements.unit, annotation)
     if node.value is not None:
         _assign(statements, node, node.target, node.value, declared)
+
+
+def _without_final(unit: Unit, annotation: ast.expr) -> ast.expr | None:
+    """Return the annotation in `Final[int]`; None for `Final` alone, which declares no type."""
+    match annotation:
+        case ast.Subscript(value=outer, slice=inner) if unit.outside(outer) is Final:
+            return inner
+        case ast.Name() | ast.Attribute() if unit.outside(annotation) is Final:
+            return None
+        case _:
+            return annotation
 
 
 def _assign(

@@ -5,7 +5,7 @@ takes.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -174,11 +174,26 @@ def _class(expressions: Expressions, subject: Subject, node: ast.MatchClass) -> 
     others = [member for member in members if member not in chosen]
     test = _class_test(expressions, subject, node, chosen, others)
     if node.patterns:
-        message = "a class pattern names the fields that it looks at"
-        raise _refuse(expressions, node, message, f"case {cls.__name__}(status=…):")
+        node = _with_names(expressions, node, cls, chosen)
     narrowed = Subject(subject.query, join_all(chosen), subject.path)
     parts = _fields(expressions, narrowed, node)
     return _with_parts(narrowed, test, parts)
+
+
+def _with_names(
+    expressions: Expressions, node: ast.MatchClass, cls: type[Any], chosen: list[Type]
+) -> ast.MatchClass:
+    """Return `case Point(x=a, y=b)` for `case Point(a, b)`. A dataclass has an order of its
+    fields.
+    """
+    names = tuple(vars(cls).get("__match_args__", ()))[: len(node.patterns)]
+    is_whole = len(names) == len(node.patterns) and not {*names} & {*node.kwd_attrs}
+    has_order = is_dataclass(cls) and all(isinstance(one, ModelOf) for one in chosen)
+    if not (has_order and is_whole):
+        message = "a class pattern names the fields that it looks at"
+        raise _refuse(expressions, node, message, f"case {cls.__name__}(status=…):")
+    attributes, patterns = [*names, *node.kwd_attrs], [*node.patterns, *node.kwd_patterns]
+    return ast.copy_location(ast.MatchClass(node.cls, [], attributes, patterns), node)
 
 
 def _is_instance(member: Type, cls: type[Any]) -> bool:

@@ -130,7 +130,7 @@ def _written(value: ast.expr) -> ast.FormattedValue:
 def _require_writable(expressions: Expressions, node: ast.Call) -> None:
     """Refuse a secret, and a value whose text with `%d` is not that of `%s`."""
     first, *others = node.args
-    text = first.value if isinstance(first, ast.Constant) else ""
+    text = str(first.value) if isinstance(first, ast.Constant) else ""
     forms = _FORM.findall(text.replace("%%", "")) if others else ["%s"]
     for form, one in zip(forms, others or [first], strict=True):
         type_ = require_value(expressions, one).type

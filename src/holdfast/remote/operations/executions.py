@@ -41,10 +41,19 @@ COUNT_PARTS_MAX: Final = 500
 
 
 def start(
-    workflow: str, data: object, *, name: str | None = None, priority: int | None = None
+    workflow: str,
+    data: object,
+    *,
+    name: str | None = None,
+    priority: int | None = None,
+    at: datetime | None = None,
 ) -> Operation[Started]:
-    """Start the workflow with this name. The same name and input give the same execution."""
+    """Start the workflow with this name, now or at a time. The same name, input and time give the
+    same execution.
+    """
     fields = {"workflow": workflow, "input": data, "name": name, "priority": priority}
+    if at is not None:
+        fields["at"] = at.isoformat()
     return cast("Started", (yield from post("/executions", fields)))
 
 

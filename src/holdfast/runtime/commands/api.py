@@ -79,7 +79,12 @@ class Front:
         )
 
     def start(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-        return start.start(self.known, tenant, request, chance)
+        if request.get("at") is None:
+            return start.start(self.known, tenant, request, chance)
+        # Imported here because most starts begin at once.
+        from holdfast.runtime.commands import later  # noqa: PLC0415
+
+        return later.start_later(self.known, tenant, request, chance)
 
     def register(self, tenant: str, text: str) -> JsonResult:
         return graphs.register(self.known, tenant, text)

@@ -24,7 +24,8 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     it was sent before, and then dropped.
 
     With `execution` only that one may use it. An event that starts a keyed workflow belongs to the
-    execution that runs for its key: the result names it.
+    execution that runs for its key: the result names it. If it starts several workflows, the result
+    has `executions`, by workflow.
 
     An event that the workflows take with `receive` alone is a request: its sender does not wait for
     the reply, which is stored under the id of the event.

@@ -118,13 +118,10 @@ def rule_for(known: Lookup, workflow: str) -> KeyRule | None:
     return None if definition is None else rule_of(workflow, definition)
 
 
-def started_by(known: Lookup, event_name: Any) -> KeyRule | None:
-    """Return the keyed workflow that the event starts; None when it starts none."""
-    for workflow, definition in known.workflows.items():
-        rule = rule_of(workflow, definition)
-        if rule is not None and rule.starts_on == event_name:
-            return rule
-    return None
+def started_by(known: Lookup, event_name: Any) -> list[KeyRule]:
+    """Return the keyed workflows that the event starts, by name."""
+    rules = (rule_of(workflow, one) for workflow, one in sorted(known.workflows.items()))
+    return [rule for rule in rules if rule is not None and rule.starts_on == event_name]
 
 
 # -- the row of a key ------------------------------------------------------------------------------

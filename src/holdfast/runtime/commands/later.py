@@ -24,6 +24,8 @@ from typing import Any, Final
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.asl.resources import LATER_WORKFLOW
+from holdfast.asl.timestamps import nanos_of
+from holdfast.core.decision import iso_time
 from holdfast.errors import RequestError
 from holdfast.limits import REQUEST_SUFFIX
 from holdfast.runtime.bulk import OUTAGE_RETRY
@@ -83,11 +85,20 @@ def send_later(
 
 
 def start_later(
-    known: Lookup, tenant: str, request: Mapping[str, Any], at: str, chance: bytes
+    known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    """Start the execution that begins with the workflow at the time `at`. Request and result are
-    those of `start`. Raises RequestError HF204 for a keyed workflow, and as `start` does.
+    """Start the execution that begins with the workflow at the time `at` of the request. Request
+    and result are otherwise those of `start`. Raises RequestError HF204 for a time without a zone
+    and for a keyed workflow, and as `start` does.
     """
+    at = request["at"]
+    nanos = nanos_of(at) if isinstance(at, str) else None
+    if nanos is None:
+        raise RequestError(
+            "HF204",
+            f"`at` is {at!r:.60}, expected a time with its zone",
+            help="for example 2027-01-15T08:00:00Z",
+        )
     wanted, data = yield from of_workflow(known, tenant, request, chance)
     if keyed.rule_for(known, wanted.workflow) is not None:
         raise RequestError(
@@ -98,4 +109,5 @@ def start_later(
     definition = _definition(_BEGIN)
     yield from known.programs.store(tenant, definition)
     waiting = replace(wanted, definition=definition.hash)
-    return (yield from begin(known, tenant, waiting, {"at": at, "arguments": data}))
+    moment = iso_time(nanos // 1_000_000)
+    return (yield from begin(known, tenant, waiting, {"at": moment, "arguments": data}))

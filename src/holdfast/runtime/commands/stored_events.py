@@ -4,16 +4,19 @@ are woken.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from holdfast.asl.program import Json
+from holdfast.core.state import Execution
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import event_pointers, inbox, kept_events
 from holdfast.runtime.commands import keyed, keyed_events
+from holdfast.runtime.commands.keyed import KeyRule
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import is_same, mark_of_secrets, normalised
 from holdfast.runtime.effects import (
@@ -26,6 +29,8 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
+
+_ID_CHARACTERS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +67,56 @@ def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> Js
 
     The event is stored before the list of waiting executions is read, and an execution registers
     there before it reads events (R13). So either the execution finds the event, or it is woken
-    here.
+    here. If it starts several workflows, each of them gets a copy of its own.
     """
+    rules = [] if wanted.execution is not None else keyed.started_by(known, wanted.name)
+    if len(rules) > 1:
+        return (yield from _store_copies(known, tenant, wanted, rules, chance))
+    return (yield from _store_one(known, tenant, wanted, next(iter(rules), None), chance))
+
+
+def _store_copies(
+    known: Lookup, tenant: str, wanted: CheckedEvent, rules: list[KeyRule], chance: bytes
+) -> JsonResult:
+    """Store a copy of the event for each workflow. The id of a copy is made of those of the event
+    and the workflow, so the same event, when it is sent again, has the same copies.
+    """
+    place = keys.event(tenant, wanted.name, wanted.key), keys.stored_event(wanted.id)
+    earlier = yield Get(tables.MAIL, *place)
+    if earlier is not None:
+        # It was sent before, when it started one workflow or was kept for any execution. A copy
+        # would reach that workflow a second time.
+        rule = yield from _rule_of(known, tenant, earlier, rules)
+        return (yield from _store_one(known, tenant, wanted, rule, chance))
+    waiting, runs, is_dropped = 0, dict[str, str](), True
+    for rule in rules:
+        copy_id = f"{wanted.id}.{rule.workflow}"
+        digest = hashlib.sha256(copy_id.encode())
+        name = copy_id if keys.is_name(copy_id) else digest.hexdigest()[:_ID_CHARACTERS]
+        # Two executions that start at the same time with the same bytes would have the same id.
+        drawn = hashlib.sha256(chance + digest.digest()).digest()[: len(chance)]
+        told = yield from _store_one(known, tenant, replace(wanted, id=name), rule, drawn)
+        waiting += told["waiting"]
+        is_dropped = is_dropped and "dropped" in told
+        runs |= {rule.workflow: told["execution"]} if "execution" in told else {}
+    sent = {"event": wanted.id, "waiting": waiting, "executions": runs}
+    return {**sent, "dropped": True} if is_dropped else sent
+
+
+def _rule_of(
+    known: Lookup, tenant: str, item: Item, rules: list[KeyRule]
+) -> Generator[Effect, Any, KeyRule | None]:
+    """Return the rule of the workflow whose execution the stored event is for."""
+    run = str(item.get(inbox.ADDRESSEE, inbox.DROPPED))
+    state = None if run == inbox.DROPPED else (yield from keyed.state_of(known, tenant, run))
+    workflow = state.workflow if isinstance(state, Execution) else ""
+    return next((one for one in rules if one.workflow == workflow), None)
+
+
+def _store_one(
+    known: Lookup, tenant: str, wanted: CheckedEvent, rule: KeyRule | None, chance: bytes
+) -> JsonResult:
+    """Store the event. `rule`: the keyed workflow that it starts."""
     event_id, name, key, data = wanted.id, wanted.name, wanted.key, wanted.data
     if len(json.dumps(data)) > EVENT_BYTES_MAX:
         raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
@@ -79,10 +132,8 @@ def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> Js
         "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
         **stowed,
     }
-    rule = keyed.started_by(known, name)
     found: Item | None = None
     if wanted.execution is not None:
-        rule = None
         log = yield from known.require_log(tenant, str(wanted.execution))
         item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
     elif rule is not None:

@@ -125,7 +125,9 @@ def _send_event(
     for key, since_ms in sorted(waits.items()):
         if is_sent and since_ms >= at_ms - 2 * CLOCK_ERROR_MS:
             continue
-        is_for_key = keyed.started_by(known, name) is not None
+        # An event that starts several workflows goes to all of them, so it is sent to this
+        # execution alone.
+        is_for_key = len(keyed.started_by(known, name)) == 1
         event_id = f"{own}.{keys.text_hash(key if is_for_key else f'{run}#{key}')}"
         request = {"name": name, "key": key, "data": fields["data"], "id": event_id}
         only = {} if is_for_key else {"execution": run}

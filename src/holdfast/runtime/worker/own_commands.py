@@ -117,7 +117,8 @@ def _later(
     if attempt.target == SEND_LATER:
         return (yield from later.send_later(known, tenant, {**given, "as": once}, at, chance))
     asked = {"workflow": started_by(attempt.target), "input": given["input"], "name": once}
-    started = yield from later.start_later(known, tenant, {**asked, **inherited(state)}, at, chance)
+    wanted = {**asked, **inherited(state), "at": at}
+    started = yield from later.start_later(known, tenant, wanted, chance)
     return str(started["execution"])
 
 
