@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Client
 from holdfast.errors import RequestError
-from holdfast.testing import World
+from holdfast.testing import World, replay
 from tests.unit import talk_flows
 from tests.unit.client_kit import MemoryStack
 
@@ -57,6 +57,7 @@ def test_a_later_event_and_a_later_start_are_executions_until_their_time() -> No
     assert client.describe(event)["status"] == "SUCCEEDED"
     client.start("leave", {"user": "ann"}).result(timeout=5)
     assert client.handle(started).result(timeout=5) == 1
+    assert replay(talk_flows.session, client.history(started)).status == "SUCCEEDED"
 
 
 def test_a_client_starts_a_workflow_at_a_time() -> None:

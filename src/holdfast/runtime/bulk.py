@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.resources import BULK_ACT, BULK_SELECT
-from holdfast.core.advance import WORKER_LOST
+from holdfast.core.later import OUTAGE_RETRY
 from holdfast.runtime.storage.definitions import Definition
 
 #: The name of the published value that counts how many commands were done.
@@ -70,19 +70,6 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "fork": Operation(("step", "input", "set", "on"), _ALL, required=("step",)),
     "event": Operation(("name", "data"), ("RUNNING",), required=("name", "data")),
 }
-
-
-#: During an outage of DynamoDB an attempt fails as if its worker had crashed. All of these retries
-#: together take more than an hour, so a bulk operation survives an outage of that length.
-OUTAGE_RETRY: Final = [
-    {
-        "ErrorEquals": [WORKER_LOST],
-        "IntervalSeconds": 30,
-        "MaxAttempts": 12,
-        "BackoffRate": 2,
-        "MaxDelaySeconds": 600,
-    }
-]
 
 
 @cache

@@ -26,7 +26,6 @@ from holdfast.asl.resources import (
 from holdfast.compiler.graphs.services import service_named
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
-from holdfast.core.arguments import later_ms
 from holdfast.core.events import Event
 from holdfast.core.facts import (
     ActivityStarted,
@@ -42,6 +41,7 @@ from holdfast.core.facts import (
     Tick,
     TimedOut,
 )
+from holdfast.core.later import later_ms
 from holdfast.core.state import (
     ROOT,
     Admission,

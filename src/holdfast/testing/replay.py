@@ -26,7 +26,9 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.api.library import library_task
 from holdfast.api.tasks import Task, Workflow
-from holdfast.asl.resources import is_request
+from holdfast.asl.parsing.parse import parse_definition
+from holdfast.asl.program import Program
+from holdfast.asl.resources import AGAIN, is_request
 from holdfast.compiler.compile import compile_workflow
 from holdfast.core.advance import advance
 from holdfast.core.apply.apply import apply
@@ -46,6 +48,7 @@ from holdfast.core.facts import (
     Tick,
     TimedOut,
 )
+from holdfast.core.later import waiting_for
 from holdfast.core.state import ROOT, Attempt, Awaiting, Delay, Execution, Frame, Timer
 from holdfast.core.waits import has_more
 from holdfast.limits import CLOCK_ERROR_MS
@@ -101,7 +104,16 @@ def replay(workflow: Workflow[..., Any], history: Recorded, /) -> Replayed:
     name = events[0].holdfast.get("workflow")
     if name != workflow.name:
         raise ScriptError(f"the history is of {name}, and not of {workflow.name}")
-    return _Replay(workflow).run(events)
+    return _Replay(workflow, _first_program(workflow, events[0])).run(events)
+
+
+def _first_program(workflow: Workflow[..., Any], started: Event) -> Program:
+    """Return the program of the first round. A later start waits first, by a built-in definition,
+    and then goes on as new with the workflow's own.
+    """
+    waits, hash_ = waiting_for(AGAIN)
+    is_later = started.holdfast.get("definition") == hash_
+    return parse_definition(waits) if is_later else program_of(workflow)
 
 
 def _read(history: Recorded) -> History:
@@ -221,6 +233,7 @@ class _Replay:
     """
 
     workflow: Workflow[..., Any]
+    program: Program
     recorded: Execution | None = None
     state: Execution | None = None
     now_ms: int = 0
@@ -247,7 +260,7 @@ class _Replay:
     def _offer(self, *given: Fact) -> None:
         facts: list[Fact] = [*given]
         while facts or (self.state is not None and has_more(self.state)):
-            step = advance(program_of(self.workflow), self.state, facts, self._moment())
+            step = advance(self.program, self.state, facts, self._moment())
             self.state = step.state
             facts = [] if has_more(self.state) else self._of_pure_functions(self.state)
 
@@ -347,8 +360,9 @@ class _Replay:
                 return SkipRequested(control, frame.id, frame.entered_event, output, "", "")
             case "ContinuedAsNew" if frame is not None:
                 waiting: Any = frame.waiting
-                program, data = program_of(self.workflow), event.holdfast["input"]
-                return Renewed(waiting.entry, waiting.attempt, program, data)
+                self.program = program_of(self.workflow)
+                data = event.holdfast["input"]
+                return Renewed(waiting.entry, waiting.attempt, self.program, data)
             case _:
                 return None
 

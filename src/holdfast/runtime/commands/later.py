@@ -18,17 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import replace
-from functools import cache
-from typing import Any, Final
+from typing import Any
 
-from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
-from holdfast.asl.resources import LATER_WORKFLOW
+from holdfast.asl.resources import AGAIN, LATER_WORKFLOW, SEND
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core.decision import iso_time
+from holdfast.core.later import waiting_for
 from holdfast.errors import RequestError
 from holdfast.limits import REQUEST_SUFFIX
-from holdfast.runtime.bulk import OUTAGE_RETRY
 from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start import accept, begin, of_workflow
@@ -38,27 +36,10 @@ from holdfast.runtime.effects import Clock, Effect, JsonResult
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.definitions import Definition
 
-_SEND: Final = "send"
-_BEGIN: Final = "again"
 
-
-@cache
 def _definition(command: str) -> Definition:
-    """Return the definition that waits until `at`, and then carries out the command with
-    `arguments`.
-    """
-    states: dict[str, Any] = {
-        "wait": {"Type": "Wait", "Timestamp": "{% $states.input.at %}", "Next": command},
-        command: {
-            "Type": "Task",
-            "Resource": f"holdfast:{command}",
-            "Retry": OUTAGE_RETRY,
-            "Arguments": "{% $states.input.arguments %}",
-            "End": True,
-        },
-    }
-    asl = {"QueryLanguage": "JSONata", "StartAt": "wait", "States": states}
-    return Definition(asl, {}, definition_hash(asl))
+    asl, hash_ = waiting_for(command)
+    return Definition(asl, {}, hash_)
 
 
 def send_later(
@@ -74,7 +55,7 @@ def send_later(
     kind = f"{name}{REQUEST_SUFFIX}" if known.is_received(name) else name
     wanted = yield from checked(known, tenant, {**request, "name": kind}, chance)
     event: Json = {"name": name, "key": wanted.key, "data": wanted.data}
-    definition = _definition(_SEND)
+    definition = _definition(SEND)
     yield from known.programs.store(tenant, definition)
     now_ms = yield Clock()
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, known.spread.minted)
@@ -106,7 +87,7 @@ def start_later(
             f"{wanted.workflow} has a key, which an execution would hold before it begins",
             help="send an event of its key at that time",
         )
-    definition = _definition(_BEGIN)
+    definition = _definition(AGAIN)
     yield from known.programs.store(tenant, definition)
     waiting = replace(wanted, definition=definition.hash)
     moment = iso_time(nanos // 1_000_000)

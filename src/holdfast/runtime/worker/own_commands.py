@@ -30,9 +30,9 @@ from holdfast.asl.resources import (
     started_by,
 )
 from holdfast.core import facts
-from holdfast.core.arguments import later_ms
 from holdfast.core.decision import iso_time
 from holdfast.core.facts import Fact
+from holdfast.core.later import later_ms
 from holdfast.core.migrating import keeps_key
 from holdfast.core.state import Attempt, Execution
 from holdfast.errors import RequestError, VaultFault
