@@ -278,7 +278,12 @@ PATTERNS: Final = {
         "(<timedelta> if <bool> else <timedelta>)",
     ],
     "date": ["(order.due if order.due is not None else day)"],
-    "datetime": ["order.placed", "(<datetime> if <bool> else at)"],
+    "datetime": [
+        "order.placed",
+        "(<datetime> if <bool> else at)",
+        "max(<datetime>, order.placed)",
+        "sorted([at, <datetime>])[0]",
+    ],
     "Order": [
         "order.model_copy(update={'coupon': <str | None>})",
         "order.model_copy(update={'lines': <list[Line]>, 'grace': <timedelta>})",

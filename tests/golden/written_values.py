@@ -25,7 +25,7 @@ def flow(at: datetime, due: date, key: UUID, path: Path, grace: timedelta, text:
     k = UUID(text)
     l = key == text
     m = path.name
-    n = sorted([at, EPOCH])
+    n = sorted([(path, at)])
     sleep(at)
     p = grace / 2
     q = grace > 5

@@ -13,6 +13,7 @@ from tests.unit.dsl_kit import EXPRESSION_ERROR, assert_same, loaded
 HEADER = """
 from __future__ import annotations
 from datetime import date, datetime, timedelta
+from typing import Any
 from holdfast import days, hours, minutes, seconds, sleep_until, task, workflow
 """
 DATES = """
@@ -45,6 +46,17 @@ def moved(at: datetime, wait: timedelta) -> list[datetime]:
 @workflow
 def ordered(at: datetime, other: datetime) -> list[bool]:
     return [at < other, at <= other, at > other, at >= other, at == other, at != other]
+
+@workflow
+def in_order(moments: list[datetime]) -> list[Any]:
+    late = max(enumerate(moments), key=lambda row: row[1])[0]
+    first = min(moments, default=None)
+    return [sorted(moments), sorted(moments, reverse=True), late, first,
+        [row[0] for row in sorted(enumerate(moments), key=lambda row: (row[1], -row[0]))]]
+
+@workflow
+def latest(at: datetime, other: datetime) -> datetime:
+    return max(at, other)
 
 @workflow
 def equal(at: datetime, other: datetime) -> list[bool]:
@@ -131,6 +143,25 @@ def test_moments_are_ordered_by_their_instant(tmp_path: Path) -> None:
                     assert_same(module.ordered, {"at": at, "other": other})
         found = assert_same(module.ordered, {"at": AWARE[0], "other": AWARE[1]})
         assert found.output == [False, True, False, True, True, False]
+
+
+def test_sorted_min_and_max_order_moments_by_their_instant(tmp_path: Path) -> None:
+    with loaded(tmp_path, HEADER + MOMENTS) as module:
+        for group in (AWARE, NAIVE):
+            assert_same(module.in_order, {"moments": list(group)})
+            assert_same(module.in_order, {"moments": [*group[::-1], *group]})
+        assert_same(module.in_order, {"moments": [AWARE[1]]})
+        # The instants are equal, so the first one stays the first.
+        found = assert_same(module.latest, {"at": AWARE[1], "other": AWARE[0]})
+    assert found.output == "2026-03-01T14:30:00.250000+05:30"
+
+
+def test_moments_with_and_without_an_offset_are_not_sorted(tmp_path: Path) -> None:
+    with loaded(tmp_path, HEADER + MOMENTS) as module:
+        for moments in ([AWARE[0], NAIVE[0]], [*NAIVE, AWARE[1]]):
+            assert assert_same(module.in_order, {"moments": moments}).error == EXPRESSION_ERROR
+        found = assert_same(module.latest, {"at": AWARE[0], "other": NAIVE[0]})
+    assert found.error == EXPRESSION_ERROR
 
 
 def test_a_moment_without_an_offset_has_no_order_beside_one_with_an_offset(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def _elapsed(later: QueryTree, earlier: QueryTree) -> QueryTree:
             lambda whole: hold(micros, lambda rest: _with_fraction(whole, rest), "_micros"),
             "_seconds",
         )
-        is_alike = Binary("=", _has_offset(one), _has_offset(other))
+        is_alike = Binary("=", has_offset(one), has_offset(other))
         return Conditional(is_alike, found, failure(_MIXED_DIFFERENCE))
 
     return hold(
@@ -143,8 +143,8 @@ def compared_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQ
     mixed: QueryTree = failure(_MIXED) if is_order else Constant(symbol == "!=")
 
     def build(one: QueryTree, other: QueryTree) -> QueryTree:
-        is_alike = Binary("=", _has_offset(one), _has_offset(other))
-        return Conditional(is_alike, Binary(symbol, _sortable(one), _sortable(other)), mixed)
+        is_alike = Binary("=", has_offset(one), has_offset(other))
+        return Conditional(is_alike, Binary(symbol, sortable(one), sortable(other)), mixed)
 
     query = hold(
         left.query,
@@ -155,11 +155,11 @@ def compared_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQ
     return left._replace(query=query, type=BOOL, fails=frozenset(fails))
 
 
-def _has_offset(text: QueryTree) -> QueryTree:
+def has_offset(text: QueryTree) -> QueryTree:
     return Binary("!=", _part(text, _after_fraction(text)), Constant(""))
 
 
-def _sortable(text: QueryTree) -> QueryTree:
+def sortable(text: QueryTree) -> QueryTree:
     """Return the seconds since 0001 in UTC, in 12 digits, and the fraction."""
     # Count from one day earlier. The offset of a time on 0001-01-01 may lead to the day before it,
     # and the number must not be negative, because its text is compared.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Held, TypedQuery, fails_of
 from holdfast.compiler.expressions.durations import in_seconds
+from holdfast.compiler.expressions.moments import has_offset, sortable
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
@@ -31,6 +32,7 @@ from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
     DATE,
+    DATETIME,
     DURATION,
     NEVER,
     UNKNOWN,
@@ -59,13 +61,15 @@ _HELP: Final = "order numbers or texts: sorted(lines, key=lambda line: line.sku)
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """Two elements of a list, and the values by which they are ordered, the first element first."""
+    """Two elements of a list, and the values by which they are ordered, the first element first.
+    `kinds`: of the first element, the kinds of its keys that must be those of every other one.
+    """
 
     some: Variable
     other: Variable
     keys: Callable[[Variable], tuple[QueryTree, ...]]
     fails: frozenset[str] = frozenset()
-    unknown: tuple[QueryTree, ...] = ()
+    kinds: tuple[QueryTree, ...] = ()
 
     def over(self, items: QueryTree, build: Callable[[QueryTree], QueryTree]) -> QueryTree:
         """Return `build(items)`, after all keys were computed if one of them may fail.
@@ -79,8 +83,8 @@ class _Order:
         def checked(held: QueryTree) -> QueryTree:
             keys = FunctionLiteral((self.some.name,), ArrayOf(self.keys(self.some)))
             found: QueryTree = FunctionCall("map", (held, keys))
-            for key in self.unknown:
-                found = ArrayOf((found, _of_one_kind(held, self.some, key)))
+            for kind in self.kinds:
+                found = ArrayOf((found, _of_one_kind(held, self.some, kind)))
             return Block("_keys", found, build(held))
 
         return hold(items, checked, "_items")
@@ -89,10 +93,19 @@ class _Order:
         return _is_after(self.keys(left), self.keys(right))
 
 
-def _of_one_kind(items: QueryTree, some: Variable, key: QueryTree) -> QueryTree:
-    """Fail unless the keys of unknown type have an order: all are numbers, or all are texts."""
-    kind = FunctionLiteral((some.name,), kind_of_key(key))
-    kinds = FunctionCall("distinct", (Flat(FunctionCall("map", (items, kind))),))
+def _kind(key: TypedQuery) -> QueryTree | None:
+    """Return the kind of a key that has an order with keys of its kind only; None for a key that
+    every other one has an order with. A moment with an offset has no order with one without.
+    """
+    if key.type == UNKNOWN:
+        return kind_of_key(key.query)
+    return hold(key.query, has_offset, "_moment") if key.type == DATETIME else None
+
+
+def _of_one_kind(items: QueryTree, some: Variable, kind: QueryTree) -> QueryTree:
+    """Fail unless the keys of `some` have an order: all are of one kind."""
+    found = FunctionCall("map", (items, FunctionLiteral((some.name,), kind)))
+    kinds = FunctionCall("distinct", (Flat(found),))
 
     def tested(held: QueryTree) -> QueryTree:
         is_single = Binary("<=", FunctionCall("count", (items,)), Constant(1))
@@ -124,6 +137,8 @@ def _comparable(value: TypedQuery) -> QueryTree | None:
         return value.query
     if type_ == UNKNOWN:
         return key_of_any(value.query)
+    if type_ == DATETIME:
+        return hold(value.query, sortable, "_moment")
     return Conditional(value.query, Constant(1), Constant(0)) if type_ == BOOL else None
 
 
@@ -156,15 +171,16 @@ def _order(
     if is_refused(*(part.type for part in keys)):
         return None
     where = node if key is None else key
-    if any(_comparable(part) is None for part in keys):
+    # Python compares the second part of two tuples only where the first parts are equal. So it may
+    # not notice there that two moments have no order.
+    is_late = any(part.type == DATETIME for part in keys[1:])
+    if is_late or any(_comparable(part) is None for part in keys):
         types = ", ".join(describe(part.type) for part in keys)
         unit.refuse(where, "HF049", f"values of {types} have no order that JSON keeps", _HELP)
         return None
-    unknown = tuple(part.query for part in keys if part.type == UNKNOWN)
-    fails = fails_of(*keys) | ({"TypeError"} if unknown else set())
-    return _Order(
-        some, other, lambda item: tuple(map(_as_comparable, lowered(item))), fails, unknown
-    )
+    kinds = tuple(kind for kind in map(_kind, keys) if kind is not None)
+    fails = fails_of(*keys) | ({"TypeError"} if kinds else set())
+    return _Order(some, other, lambda item: tuple(map(_as_comparable, lowered(item))), fails, kinds)
 
 
 def _as_comparable(value: TypedQuery) -> QueryTree:
@@ -245,7 +261,7 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
     if order is None:
         return REFUSED_EXPRESSION
     query: QueryTree
-    if key is None and element not in (BOOL, DURATION, UNKNOWN):
+    if key is None and element not in (BOOL, DATETIME, DURATION, UNKNOWN):
         query = FunctionCall("sort", (items.query,))
         query = FunctionCall("reverse", (query,)) if is_reverse else query
     else:
