@@ -13,9 +13,11 @@ log = logging.getLogger("shop")
 
 
 @workflow
-def flow(order: Order, text: str, token: SecretStr) -> None:
+def flow(order: Order, text: str, token: SecretStr, ratio: float) -> None:
     log.info("order", extra={"id": order.id})
     log.info(text, order.id)
     log.info("%s and %s", order.id)
     log.info("%r", order.id)
     log.info("token %s", token)
+    log.info("%d percent", ratio)
+    log.info("order %s", order)

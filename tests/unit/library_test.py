@@ -13,8 +13,8 @@ from holdfast.api.library import LOG, library_task
 from holdfast.api.library_signatures import SIGNATURES
 from holdfast.api.registry import Registry
 from holdfast.compiler.compile import compile_workflow
-from holdfast.testing import World
-from tests.unit.dsl_kit import loaded
+from holdfast.testing import World, compiled, real
+from tests.unit.dsl_kit import loaded, run_compiled
 
 SOURCE = """
 from __future__ import annotations
@@ -101,3 +101,78 @@ def test_the_worker_writes_the_line_of_a_note(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.INFO, "shop"):
         task.call_json({"logger": "shop", "level": "info", "message": "100 % of %s"})
     assert caplog.messages == ["100 % of %s"]
+
+
+LINES = """
+from __future__ import annotations
+import logging
+from datetime import date, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from holdfast import task, workflow
+log = logging.getLogger("shop")
+
+class Colour(Enum):
+    RED = "red"
+
+@task
+def ratio() -> float:
+    return 2.0
+
+@workflow
+def flow(
+    path: Path,
+    day: date,
+    wait: timedelta,
+    price: Decimal,
+    names: list[str],
+    note: str | None,
+    n: int,
+) -> None:
+    log.info("%s %s %s %s %s %s", path, day, wait, price, names, Colour.RED)
+    log.info("%d of %s%%, %s", n, ratio(), note)
+    log.info(ratio())
+    log.info(names)
+    log.info("%s at %s", names[0], f"{wait} %s")
+    log.info("100%")
+    log.info(f"{n}%")
+    try:
+        ratio()
+    finally:
+        for name in names:
+            log.info("%s %s", name, n / 2)
+"""
+
+
+def test_log_lines_of_the_engine_have_the_text_of_python(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values: dict[str, Any] = {
+        "path": "a/b",
+        "day": "2026-01-02",
+        "wait": "P1DT3S",
+        "price": "1.50",
+        "names": ["x", "y"],
+        "note": None,
+        "n": 4,
+    }
+    lines = [
+        "a/b 2026-01-02 1 day, 0:00:03 1.50 ['x', 'y'] Colour.RED",
+        "4 of 2.0%, None",
+        "2.0",
+        "['x', 'y']",
+        "x at 1 day, 0:00:03 %s",
+        "100%",
+        "4%",
+        "x 2.0",
+        "y 2.0",
+    ]
+    # The testing kit writes the lines of Python's run alone. Here the compiled run writes, too.
+    monkeypatch.setattr(compiled, "LOG", "")
+    with loaded(tmp_path, LINES) as module, caplog.at_level(logging.INFO, "shop"):
+        run_compiled(module.flow, values, {})
+        assert caplog.messages == lines
+        caplog.clear()
+        World(others=real).run_json(module.flow, values)
+        assert caplog.messages == lines * 2

@@ -26,6 +26,10 @@ def pure_function(
     if isinstance(node, ast.Name | ast.Constant) or not isinstance(node, ast.expr):
         return ""
     text, before = text_of(node), ""
+    match node:
+        case ast.JoinedStr([ast.FormattedValue(value=value)]) if text_of(value) == text:
+            # The compiler made this f-string of a value, so the source has only the value.
+            text = f"str({text})"
     if not _is_expression(text):
         # The text of `a.total @= 2` is a statement, which no `return` can hold.
         return ""

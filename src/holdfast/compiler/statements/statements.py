@@ -152,7 +152,7 @@ from holdfast.compiler.steps.helpers import (
     keeps_parameters,
 )
 from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
-from holdfast.compiler.steps.logs import logger_of, lower_log
+from holdfast.compiler.steps.logs import logger_of, lower_log, written_log
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
 from holdfast.compiler.types.types import NEVER, STR, Type, is_refused, join
@@ -689,9 +689,10 @@ class Statements:
         change_part_by(self, node, path, call.args, change)
 
     def _log(self, node: ast.Call, logger: str) -> None:
-        hoist_inside(self, node)
         try:
-            action = lower_log(self.expressions, node, logger)
+            written = written_log(self.expressions, node)
+            hoist_inside(self, written)
+            action = lower_log(self.expressions, node, written, logger)
         except StepRefused:
             self.lose(node)
         else:
