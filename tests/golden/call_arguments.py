@@ -20,4 +20,3 @@ def flow(order: Order, n: int) -> None:
         undo(vat, 5)
         undo(refund)
     charge.options(timeout=n)(order.id, 5)
-    charge.options(label=f"charge {n}")(order.id, 5)

@@ -27,4 +27,3 @@ def flow(order: Order, n: int) -> None:
         undo(refund, payment.id)
     refund("p")
     charge.options(timeout=minutes(5), retry=Retry(max_attempts=3))(order.id, 5)
-    charge.options(label="charge")(order.id, 5)
