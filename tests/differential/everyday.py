@@ -114,6 +114,8 @@ PATTERNS: Final = {
         "<str>[::-1]",
         "''.join(sorted(<str>))",
         "next(iter(<dict[str, int]>), <str>)",
+        "hashlib.sha256(<str>.encode()).hexdigest()",
+        "str(datetime.fromtimestamp(<int>, tz=UTC))",
         "'-'.join(letter.upper() for letter in <str> if letter != 'b')",
         "<str>[1::2]",
         "Size(<str>).name",

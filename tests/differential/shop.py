@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
 from operator import attrgetter, itemgetter
@@ -52,6 +53,7 @@ from holdfast import (
 __all__ = [
     "CHILDREN",
     "TOOLS",
+    "UTC",
     "UUID",
     "Answer",
     "Any",
@@ -96,6 +98,7 @@ __all__ = [
     "from_input",
     "from_step",
     "graph_part",
+    "hashlib",
     "hours",
     "itemgetter",
     "itertools",

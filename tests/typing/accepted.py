@@ -296,6 +296,8 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     if o == "again":
         again(o)
     reveal_type(start(child, o))  # -> str
+    reveal_type(start(child, o, delay=minutes(5)))  # -> str
+    reveal_type(send("paid", o, key=o, delay=minutes(5)))  # -> str
     either: Payment | Line = wait_for_event("either", Payment | Line, key=o)
     reveal_type(either)  # -> Payment | Line
     reveal_type(wait_for_event("counted", dict[str, int], key=o))  # -> dict[str, int]

@@ -99,6 +99,8 @@ def waits(o: str) -> None:
     wait_for_event("paid", key=o)  # refused
     send("paid", 1)  # refused
     start(child, 5)  # refused
+    start(child, "o", delay=5)  # refused
+    send("paid", 1, key="o", delay=5)  # refused
     ask("Sure?", bool)  # refused
     ask("Sure?", bool, assignee=o).upper()  # refused
     ask("Sure?", bool, assignee=o, timeout=5)  # refused

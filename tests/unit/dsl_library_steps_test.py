@@ -14,7 +14,7 @@ from tests.unit.dsl_expressions_test import HEADER
 from tests.unit.dsl_kit import assert_same, loaded
 
 HELPERS = """
-import itertools, random, time, uuid
+import hashlib, itertools, random, time, uuid
 def share(n: int) -> str:
     return f"{n / 7}"
 def tail(name: str) -> str:
@@ -37,6 +37,20 @@ PROGRAMS: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
         "at: datetime",
         "return [str(at), at.isoformat(), f'{at:%d %b %Y}', at.replace(hour=1), at.timestamp()]",
         [{"at": text} for text in MOMENTS[:2]],
+    ),
+    "moments of numbers": (
+        "n: int, x: float",
+        """utc = datetime.fromtimestamp(n, tz=timezone.utc)
+return [utc, datetime.fromtimestamp(x, timezone.utc)]""",
+        [{"n": 1_700_000_000, "x": 0.25}, {"n": -1, "x": 1e9}],
+    ),
+    "digests": (
+        "s: str, ss: list[str]",
+        """key = hashlib.sha256(f"{s}é".encode()).hexdigest()
+others = [hashlib.sha1(one.encode("utf-8")).hexdigest()[:8] for one in ss]
+last = hashlib.md5(s.title().encode()).hexdigest() if s else hashlib.sha512(s.encode()).hexdigest()
+return [key, others, last]""",
+        [{"s": "añ😀", "ss": ["a", ""]}, {"s": "", "ss": []}],
     ),
     "naive moments": (
         "at: datetime",

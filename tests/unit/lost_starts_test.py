@@ -227,3 +227,29 @@ def test_a_row_that_cannot_be_read_hides_no_other() -> None:
     assert [error.code for error in sweep(services)] == ["HF900"]
     assert len(waiting(services)) == 1
     assert sweep(services) == []
+
+
+def test_a_start_repeated_during_its_first_task_runs_the_task_once() -> None:
+    shop = Shop(machine({"a": call("keep")}), tasks=lambda effect: TaskSucceeded(effect.run))
+    run = shop.start({"n": 1}, name="order-1")
+    shop.world.now_ms += 1_000
+    assert shop.start({"n": 1}, name="order-1") == run
+
+    # Both messages would be delivered at once, and two workers would run the first task.
+    assert [body["run"] for body in waiting(shop.world.services)] == [run]
+    assert not waiting(shop.world.services, "work")
+
+
+def test_a_start_repeated_after_a_crash_before_its_message_begins_after_half_a_minute() -> None:
+    shop = Shop(machine({"a": call("keep")}), tasks=lambda effect: TaskSucceeded(effect.run))
+    shop.start({"n": 1}, name="order-1")
+    accepted_ms = shop.world.now_ms
+    purge(shop.world.services)  # as if the first request had crashed before it sent the message
+    shop.world.now_ms += 1_000
+    run = shop.start({"n": 1}, name="order-1")
+    shop.world.run()
+
+    begun_ms = shop.history(run).records[0].at_ms
+    assert 30_000 <= begun_ms - accepted_ms <= 2 * MINUTE_MS
+    assert shop.world.task_runs.total() == 1
+    check(shop.world)

@@ -68,10 +68,28 @@ def test_a_client_starts_a_workflow_at_a_time() -> None:
     assert found[0] == found[1]
     with pytest.raises(RequestError, match="HF212"):
         client.start("session", {"user": "ann"}, name="s1")
-    with pytest.raises(RequestError, match="HF204"):
-        client.start("session", {"user": "ann"}, at=at.replace(tzinfo=None))
+    given = json.dumps({"workflow": "session", "input": {"user": "ann"}, "at": "2030-01-01"})
+    assert b"HF204" in stack.carry("POST", "/executions", given.encode())[1]
     stack.world.run(until_ms=stack.world.now_ms + 61_000)
     assert client.describe(found[0])["input"] == {"user": "ann", "logins": 0}
+
+
+def test_a_client_sends_an_event_at_a_time() -> None:
+    stack = MemoryStack(talk_flows.__name__)
+    client = Client.of(stack.api)
+    session = client.start("session", {"user": "ann"}).execution
+    began_ms = stack.world.now_ms
+    at = datetime.fromtimestamp(began_ms / 1_000 + 60, UTC)
+    logout = {"kind": "logout"}
+    told = [client.event("session", "ann", logout, id="e1", at=at) for _ in "12"]
+    assert told[0] == told[1]
+    with pytest.raises(RequestError, match="HF211"):
+        client.event("session", "ann", {"kind": "none"}, at=at)
+    stack.world.run(until_ms=began_ms + 59_000)
+    assert client.describe(session)["status"] == "RUNNING"
+    stack.world.run(until_ms=began_ms + 61_000)
+    assert client.describe(session)["status"] == "SUCCEEDED"
+    assert client.describe(told[0]["later"])["workflow"] == "holdfast.later"
 
 
 def test_a_workflow_stops_an_execution_that_it_has_started() -> None:

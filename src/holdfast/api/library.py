@@ -24,6 +24,10 @@ from holdfast.api.tasks import Pure
 LOG: Final = "holdfast.log"
 #: `datetime.now(timezone.utc)`
 NOW: Final = "holdfast.now"
+#: `datetime.fromtimestamp(seconds, tz=timezone.utc)`
+FROM_TIMESTAMP: Final = "holdfast.from_timestamp"
+#: `hashlib.sha256(text.encode()).hexdigest()` is the step `holdfast.digest.sha256`.
+DIGEST: Final = "holdfast.digest."
 LEVELS: Final = ("debug", "info", "warning", "error", "critical", "exception")
 
 
@@ -77,6 +81,11 @@ def _found(name: str) -> Callable[..., Any]:
     if name == NOW:
         clock = importlib.import_module("datetime")
         return functools.partial(clock.datetime.now, clock.timezone.utc)
+    if name == FROM_TIMESTAMP:
+        clock = importlib.import_module("datetime")
+        return functools.partial(clock.datetime.fromtimestamp, tz=clock.timezone.utc)
+    if name.startswith(DIGEST):
+        return functools.partial(_digest, name.removeprefix(DIGEST))
     module, _, attribute = name.rpartition(".")
     owner = getattr(builtins, module, None)
     if owner is None:
@@ -84,6 +93,11 @@ def _found(name: str) -> Callable[..., Any]:
         is_class = package and not hasattr(importlib.import_module(package), "__path__")
         owner = getattr(importlib.import_module(package), last) if is_class else None
     found: Callable[..., Any] = getattr(owner or importlib.import_module(module), attribute)
+    return found
+
+
+def _digest(algorithm: str, text: str) -> str:
+    found: str = importlib.import_module("hashlib").new(algorithm, text.encode()).hexdigest()
     return found
 
 

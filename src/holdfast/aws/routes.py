@@ -366,7 +366,7 @@ ROUTES: Final[Mapping[str, Route]] = {
     "DELETE /schedules/{name}": Route(
         lambda asked: asked.front.delete_schedule(asked.tenant, asked.named)
     ),
-    "POST /events": Route(_event, fields=("name", "key", "data", "id", "execution")),
+    "POST /events": Route(_event, fields=("name", "key", "data", "id", "execution", "at")),
     "GET /events": Route(
         lambda asked: asked.front.events(asked.tenant, asked.query), ("name", "key")
     ),

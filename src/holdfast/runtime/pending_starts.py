@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from holdfast.limits import START_RETENTION_SECONDS
 from holdfast.runtime import messages
-from holdfast.runtime.effects import Clock, Effect, Get, Item, NoResult, Put
+from holdfast.runtime.effects import Clock, Effect, Get, Item, Message, NoResult, Put, Send
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading, with_packed_value, with_plain_value
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, require_format
@@ -37,6 +37,10 @@ from holdfast.runtime.storage.spread import STARTS
 #: So by then the execution is opened or has ended, or its message still waits in the queue, or the
 #: message is lost.
 FIRST_MS: Final = 15 * 60_000
+#: The delay of the message of a repeated start. By then the first request has sent its message or
+#: has crashed, because the API's function runs for at most half a minute; and most first tasks have
+#: ended.
+BEGIN_AGAIN_SECONDS: Final = 30
 #: The formats of a row. Format 2 has its input compressed: code of format 1 would send a start
 #: without an input.
 ROW_FORMATS: Final = Formats(oldest=1, newest=2, asked=2)
@@ -48,6 +52,17 @@ def guard(body: Mapping[str, Any], stored_input: str | None = None) -> NoResult:
     """
     now_ms = yield Clock()
     yield Put(tables.MAIL, _item_of(body, now_ms, stored_input))
+
+
+def send_again(body: Mapping[str, Any]) -> NoResult:
+    """Send the start message for a request that repeats an earlier one, after a delay, and marked
+    as a replacement of the first message.
+
+    The first message is usually in work. Without the delay, two workers that run the first task
+    before record 0 is stored would both run it.
+    """
+    again = {**body, "of": [body["run"]], "released": 1}
+    yield Send((Message(again, BEGIN_AGAIN_SECONDS),))
 
 
 def _item_of(body: Mapping[str, Any], at_ms: int, stored_input: str | None) -> Item:

@@ -15,6 +15,7 @@ from typing import Any
 
 from holdfast.asl import error_names
 from holdfast.testing.ends import End
+from holdfast.testing.places import with_whole_numbers
 from holdfast.testing.timeline import Call, Trace
 
 
@@ -89,7 +90,7 @@ def canonical(value: Any) -> str:
     """Return the same text for values that are equal in JSON: for 1 and 1.0, but not True; with
     keys in any order.
     """
-    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
+    return json.dumps(with_whole_numbers(value), sort_keys=True, ensure_ascii=False)
 
 
 def unordered(value: Any) -> str:
@@ -104,15 +105,3 @@ def unordered(value: Any) -> str:
             return f"{sorted(map(unordered, value))}"
         case _:
             return canonical(value)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case dict():
-            return {str(key): _plain(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [_plain(inner) for inner in value]
-        case _:
-            return value

@@ -36,7 +36,7 @@ from holdfast.testing.outcomes import (
     is_function,
     outcome_of,
 )
-from holdfast.testing.places import WaitingPlace
+from holdfast.testing.places import WaitingPlace, with_whole_numbers
 from holdfast.testing.secrecy import SEALS, to_json
 
 #: A run fails after this many calls, because a script with so many probably never ends.
@@ -196,8 +196,11 @@ class Script:
 
     def _work_out(self, place: WaitingPlace, number: int) -> ScriptedAnswer:
         task: Task[..., Any] = place.subject
+        # The engine passes 2 for 2.0. Without this, a parameter of type Any would have another type
+        # in the test.
+        given = with_whole_numbers(_as_object(place.arguments))
         try:
-            values = task.boundary.parse_arguments(_as_object(place.arguments), SEALS)
+            values = task.boundary.parse_arguments(given, SEALS)
         except Misfit as misfit:
             return ScriptedAnswer(0, error=InvalidArguments(f"{task.name}({misfit})"))
         takes, outcome = outcome_of(self._outcome(place, number), number)

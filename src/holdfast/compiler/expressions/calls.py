@@ -7,13 +7,14 @@ from __future__ import annotations
 import ast
 import builtins
 import collections
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from holdfast.api.library import NOW
+from holdfast.api.library import DIGEST, FROM_TIMESTAMP, NOW
 from holdfast.compiler.context import (
     COMPREHENSION,
     NOTHING,
@@ -48,7 +49,16 @@ from holdfast.compiler.types.annotations import (
     is_typed_dict,
 )
 from holdfast.compiler.types.failures import is_own_name
-from holdfast.compiler.types.types import ErrorOf, RequestOf, TupleOf, TypedDictOf, is_refused
+from holdfast.compiler.types.types import (
+    ErrorOf,
+    RequestOf,
+    TupleOf,
+    Type,
+    TypedDictOf,
+    is_numeric,
+    is_refused,
+    is_text,
+)
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -69,11 +79,14 @@ def lower_call(expressions: Expressions, node: ast.Call) -> TypedQuery:
     checked = lower_validation(expressions, node)
     if checked is not None:
         return checked
+    digest = _digest(expressions, node)
+    if digest is not None:
+        return digest
     if isinstance(function, ast.Attribute) and not expressions.is_outside(function):
         return _method(expressions, node, function)
     if isinstance(function, ast.Name) and expressions.scope.is_local(function.id):
         return _local(expressions, node, function.id)
-    step = _now_in_utc(expressions, node)
+    step = _now_in_utc(expressions, node) or _timestamp_in_utc(expressions, node)
     if step is not None:
         return step
     if isinstance(function, ast.Attribute) and isinstance(
@@ -112,6 +125,75 @@ def _now_in_utc(expressions: Expressions, node: ast.Call) -> TypedQuery | None:
             is_now = expressions.unit.outside(node.func) == datetime.now
             if is_now and expressions.unit.outside(zone) is UTC:
                 return as_library_step(expressions, node, NOW, ())
+    return None
+
+
+def _timestamp_in_utc(expressions: Expressions, node: ast.Call) -> TypedQuery | None:
+    """Lower `datetime.fromtimestamp(seconds, tz=timezone.utc)` to a step. Without a time zone the
+    result would depend on that of the machine.
+    """
+    match node:
+        case (
+            ast.Call(args=[timestamp, zone], keywords=[])
+            | ast.Call(args=[timestamp], keywords=[ast.keyword(arg="tz", value=zone)])
+        ) if expressions.is_outside(node.func):
+            is_read = expressions.unit.outside(node.func) == datetime.fromtimestamp
+            if is_read and expressions.unit.outside(zone) is UTC:
+                return _of_type(expressions, node, FROM_TIMESTAMP, timestamp, is_numeric)
+    return None
+
+
+def _of_type(
+    expressions: Expressions,
+    node: ast.Call,
+    name: str,
+    argument: ast.expr,
+    fits: Callable[[Type], bool],
+) -> TypedQuery | None:
+    """Return the step with this argument; None when the type of the argument does not fit. Python's
+    own function would raise another error there.
+    """
+    given = expressions.lower(argument)
+    if is_refused(given.type):
+        return REFUSED_EXPRESSION
+    return as_library_step(expressions, node, name, [argument]) if fits(given.type) else None
+
+
+_DIGESTS: Final[Mapping[object, str]] = MappingProxyType(
+    {
+        hashlib.md5: "md5",
+        hashlib.sha1: "sha1",
+        hashlib.sha256: "sha256",
+        hashlib.sha512: "sha512",
+    }
+)
+
+
+def _digest(expressions: Expressions, node: ast.Call) -> TypedQuery | None:
+    """Lower `hashlib.sha256(text.encode()).hexdigest()` to a step: bytes are no JSON."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(
+                value=ast.Call(
+                    func=maker,
+                    args=[
+                        ast.Call(
+                            func=ast.Attribute(value=text, attr="encode"),
+                            args=[] | [ast.Constant(value="utf-8" | "utf8" | "UTF-8")],
+                            keywords=[],
+                        )
+                    ],
+                    keywords=[],
+                ),
+                attr="hexdigest",
+            ),
+            args=[],
+            keywords=[],
+        ) if expressions.is_outside(maker):
+            found = expressions.unit.outside(maker)
+            name = _DIGESTS.get(found) if isinstance(found, Hashable) else None
+            if name is not None:
+                return _of_type(expressions, node, DIGEST + name, text, is_text)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -28,12 +29,15 @@ def event(
     *,
     id: str | None = None,  # noqa: A002
     execution: str | None = None,
+    at: datetime | None = None,
 ) -> Operation[Json]:
     """Send an event, which the first execution that waits for it uses. If it is sent twice with the
     same `id`, it counts once. With `execution` only that one may use it. `data` is None for an
-    event that the workflow declares with None.
+    event that the workflow declares with None. With `at` it is sent at that time, by the execution
+    whose id the result has as `later`.
     """
-    fields = {"name": name, "key": key, "id": id, "execution": execution}
+    moment = None if at is None else at.astimezone().isoformat()
+    fields = {"name": name, "key": key, "id": id, "execution": execution, "at": moment}
     return (yield from post("/events", fields, data=data))
 
 

@@ -202,7 +202,12 @@ class Front:
         return schedules.delete(tenant, name)
 
     def event(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-        return events.event(self.known, tenant, request, chance)
+        if request.get("at") is None:
+            return events.event(self.known, tenant, request, chance)
+        # Imported here because most events are sent at once.
+        from holdfast.runtime.commands import later  # noqa: PLC0415
+
+        return later.send_later(self.known, tenant, request, chance)
 
     def bus_event(self, tenant: str, given_id: Any, detail: Any, chance: bytes) -> JsonResult:
         return events.bus_event(self.known, tenant, given_id, detail, chance)

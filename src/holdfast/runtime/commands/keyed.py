@@ -70,10 +70,6 @@ from holdfast.sealed import hidden
 #: How long the key of an ended execution is reserved for its retry. A worker has 15 minutes for the
 #: message of the retry; the last minute allows for clocks that differ.
 RETRY_HOLD_MS: Final = 16 * 60_000
-#: A second request sends the start message again with this delay. By then the request that took the
-#: key has sent the message or has crashed, because the API's function runs for at most half a
-#: minute.
-BEGIN_AGAIN_SECONDS: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,9 +381,7 @@ def running(known: Lookup, slot: KeySlot, chance: bytes) -> Generator[Effect, An
 def begin(slot: KeySlot, owner: KeyOwner) -> NoResult:
     """Send the start message of the execution that has the key, unless its log has begun.
 
-    If the execution got the key from an earlier request, the message is delayed, and it is marked
-    as a replacement of the first one. Otherwise two workers that run the first task before record 0
-    is stored could both run it.
+    If the execution got the key from an earlier request, the message is delayed.
     """
     if owner.body is None:
         return
@@ -396,7 +390,5 @@ def begin(slot: KeySlot, owner: KeyOwner) -> NoResult:
     if owner.is_new:
         yield Send((Message(owner.body),))
         return
-    # Send the start message again, with a delay: the request that took the key may have crashed
-    # before it sent the message.
-    again = {**owner.body, "of": [owner.run], "released": 1}
-    yield Send((Message(again, BEGIN_AGAIN_SECONDS),))
+    # The request that took the key may have crashed before it sent the message.
+    yield from pending_starts.send_again(owner.body)

@@ -16,7 +16,7 @@ execution of the same name and input, which is the one that exists.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,10 +29,10 @@ from holdfast.errors import RequestError
 from holdfast.limits import REQUEST_SUFFIX
 from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.lookup import Lookup
-from holdfast.runtime.commands.start import accept, begin, of_workflow
+from holdfast.runtime.commands.start import begin, of_workflow
 from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.commands.stored_events import checked
-from holdfast.runtime.effects import Clock, Effect, JsonResult
+from holdfast.runtime.effects import Clock, JsonResult
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.definitions import Definition
 
@@ -42,27 +42,27 @@ def _definition(command: str) -> Definition:
     return Definition(asl, {}, hash_)
 
 
-def send_later(
-    known: Lookup, tenant: str, request: Mapping[str, Any], at: str, chance: bytes
-) -> Generator[Effect, Any, str]:
-    """Start the execution that sends the event at the time `at`, and return its id. `request`:
-    name, key, data; and `as`, the name of the execution.
+def send_later(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+    """Start the execution that sends the event at the time `at`. `request`: name, key, data, at,
+    id?, execution?. Return the ids of the event and, as `later`, of that execution.
 
-    The data is checked now, so that the sender has the error. Raises RequestError HF202, HF206,
-    HF211.
+    The id is also the name of that execution, so the same event is sent once. The data is checked
+    now, so that the sender has the error. Raises RequestError HF202, HF204, HF206, HF211, HF212.
     """
-    name = request["name"]
-    kind = f"{name}{REQUEST_SUFFIX}" if known.is_received(name) else name
+    at, name = _moment(request["at"]), request.get("name")
+    is_received = isinstance(name, str) and known.is_received(name)
+    kind = f"{name}{REQUEST_SUFFIX}" if is_received else name
     wanted = yield from checked(known, tenant, {**request, "name": kind}, chance)
-    event: Json = {"name": name, "key": wanted.key, "data": wanted.data}
+    event: dict[str, Json] = {"name": name, "key": wanted.key, "data": wanted.data, "id": wanted.id}
+    if wanted.execution is not None:
+        event["execution"] = wanted.execution
     definition = _definition(SEND)
     yield from known.programs.store(tenant, definition)
     now_ms = yield Clock()
     run = keys.mint_run(tenant, now_ms, chance, known.keys.secret, known.spread.minted)
-    start = Start(run, LATER_WORKFLOW, request["as"], now_ms, definition.hash, None, {})
-    data: Json = {"at": at, "arguments": event}
-    accepted = yield from accept(known, tenant, start, data, has_row=False)
-    return accepted.start.run
+    start = Start(run, LATER_WORKFLOW, wanted.id, now_ms, definition.hash, None, {})
+    begun = yield from begin(known, tenant, start, {"at": at, "arguments": event})
+    return {"event": wanted.id, "waiting": 0, "later": begun["execution"]}
 
 
 def start_later(
@@ -72,14 +72,7 @@ def start_later(
     and result are otherwise those of `start`. Raises RequestError HF204 for a time without a zone
     and for a keyed workflow, and as `start` does.
     """
-    at = request["at"]
-    nanos = nanos_of(at) if isinstance(at, str) else None
-    if nanos is None:
-        raise RequestError(
-            "HF204",
-            f"`at` is {at!r:.60}, expected a time with its zone",
-            help="for example 2027-01-15T08:00:00Z",
-        )
+    at = _moment(request["at"])
     wanted, data = yield from of_workflow(known, tenant, request, chance)
     if keyed.rule_for(known, wanted.workflow) is not None:
         raise RequestError(
@@ -90,5 +83,15 @@ def start_later(
     definition = _definition(AGAIN)
     yield from known.programs.store(tenant, definition)
     waiting = replace(wanted, definition=definition.hash)
-    moment = iso_time(nanos // 1_000_000)
-    return (yield from begin(known, tenant, waiting, {"at": moment, "arguments": data}))
+    return (yield from begin(known, tenant, waiting, {"at": at, "arguments": data}))
+
+
+def _moment(value: Any) -> str:
+    nanos = nanos_of(value) if isinstance(value, str) else None
+    if nanos is None:
+        raise RequestError(
+            "HF204",
+            f"`at` is {value!r:.60}, expected a time with its zone",
+            help="for example 2027-01-15T08:00:00Z",
+        )
+    return iso_time(nanos // 1_000_000)

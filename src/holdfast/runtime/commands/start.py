@@ -2,8 +2,9 @@
 
 Everything is stored before the message is sent (R12), and the sweeper sends a lost message again
 (R18). A repeated start sends the message again as long as the execution has no log, because the
-first request may have crashed before it sent it. A name belongs to one execution as long as the row
-of the name exists.
+first request may have crashed before it sent it. That message is delayed: two workers that run the
+first task before record 0 is stored could both run it. A name belongs to one execution as long as
+the row of the name exists.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def accept(
     input, the row of `pending_starts` and the message. A name costs one more row, and a repeated
     start costs a read of the log. Raises NameTakenError, RequestError HF560.
     """
-    start = wanted
+    start, is_repeated = wanted, False
     rule = keyed.rule_for(known, start.workflow)
     slot = None if rule is None else rule.slot(tenant, data)
     if wanted.name is not None:
@@ -142,6 +143,7 @@ def accept(
             earlier = yield from _state_of(known, tenant, start.run)
             if earlier is not None:
                 return Accepted(start, earlier)
+            is_repeated = True
     stowed = yield from inbox.stow(tenant, start.run, data, START_INPUT_BYTES_MAX)
     start, stored_input = replace(start, input=stowed), None
     if slot is not None:
@@ -153,6 +155,9 @@ def accept(
         stored_input = keys.starts(tenant, start.workflow, MACHINE_STARTS.of(start.run))
     body = message_of(tenant, start)
     yield from pending_starts.guard(body, stored_input)
+    if is_repeated:
+        yield from pending_starts.send_again(body)
+        return Accepted(start)
     # The start of a child goes to the queue of running work, because its parent waits for it. So it
     # does not wait behind new starts.
     yield Send((Message(body),), "starts" if start.parent is None else "work")

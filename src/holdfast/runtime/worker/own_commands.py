@@ -87,7 +87,7 @@ def _output(
     if is_later(attempt.target):
         return (yield from _later(known, state, tenant, attempt))
     if attempt.target == SEND:
-        yield from event(known, tenant, {**given, "id": once}, chance)
+        yield from event(known, tenant, {"id": once, **given}, chance)
         return None
     if attempt.target == STOP:
         yield from stop(known, tenant, str(given["execution"]), {"cause": _STOPPED}, chance)
@@ -115,7 +115,8 @@ def _later(
     once, chance = _once(state.run, attempt.entry)
     given: Any = attempt.arguments
     if attempt.target == SEND_LATER:
-        return (yield from later.send_later(known, tenant, {**given, "as": once}, at, chance))
+        sent = yield from later.send_later(known, tenant, {**given, "at": at, "id": once}, chance)
+        return str(sent["later"])
     asked = {"workflow": started_by(attempt.target), "input": given["input"], "name": once}
     wanted = {**asked, **inherited(state), "at": at}
     started = yield from later.start_later(known, tenant, wanted, chance)
