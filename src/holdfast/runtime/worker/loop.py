@@ -452,7 +452,7 @@ class Processing:
             return (yield from self._fork(data))
         started = self.errand.started(data)
         place = yield from self.attempts.permits.admit(
-            self.log.tenant, started.workflow, data, (yield Clock())
+            self.log.tenant, started.workflow, data, body["definition"], now_ms=(yield Clock())
         )
         started = replace(started, refused=place)
         now_ms = yield Clock()
@@ -485,7 +485,8 @@ class Processing:
         forked = yield from forking.read(self.log, programs, started, request)
         now_ms = yield Clock()
         place = yield from self.attempts.permits.admit(
-            self.log.tenant, forked.started.workflow, forked.input, now_ms
+            *(self.log.tenant, forked.started.workflow, forked.input, self._definition),
+            now_ms=now_ms,
         )
         forked = replace(forked, started=replace(forked.started, refused=place))
         moment = self.moments.at(now_ms, self.errand.body["t0"])
