@@ -101,6 +101,8 @@ class Deployment:
         keyed = {name: one.source_map.get("keyed") or {} for name, one in definitions.items()}
         starts = {name: one.get("starts_on") for name, one in keyed.items()}
         require_one_receiver({name: event for name, event in starts.items() if event})
+        events = {name: one.source_map.get("events", {}) for name, one in definitions.items()}
+        payloads.require_one_type(events)
         return cls(registry, definitions, vault)
 
     @property

@@ -76,6 +76,8 @@ PATTERNS: Final = {
         "(round(ratio, 1) < round(<int.> / 8, 2))",
         "(sum(weights, 0.5) > ratio)",
         "<str>.isalpha()",
+        "bool(re.match('[ab]+', <str>))",
+        "(re.search('a', <str>) is None)",
         "(price * <int!> < price + 1)",
         "(<bool> or <str>.isdigit())",
         "(str(ratio) != f'{ratio}')",

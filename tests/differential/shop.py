@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -114,6 +115,7 @@ __all__ = [
     "picky_part",
     "publish",
     "pure",
+    "re",
     "receive",
     "role",
     "say",

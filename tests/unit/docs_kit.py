@@ -22,6 +22,7 @@ import json
 import logging
 import math
 import random
+import re
 import uuid
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, time, timedelta, timezone

@@ -209,6 +209,18 @@ found[0] = step(1)
 return [log, count, found]""",
         [{"xs": [4, 5], "s": "q"}, {"xs": [4], "s": ""}],
     ),
+    "an argument that a helper inside assigns": (
+        "x: int",
+        """def bump() -> None:
+    nonlocal x
+    x += 1
+def before(number: int) -> int:
+    bump()
+    return number
+found = before(x)
+return [found, x]""",
+        [{"x": 1}],
+    ),
     "a helper that fails after its change": (
         "xs: list[int]",
         """def put(found: list[int], one: int) -> None:

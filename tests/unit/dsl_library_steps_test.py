@@ -14,7 +14,7 @@ from tests.unit.dsl_expressions_test import HEADER
 from tests.unit.dsl_kit import assert_same, loaded
 
 HELPERS = """
-import hashlib, itertools, random, time, uuid
+import hashlib, itertools, random, re, time, uuid
 def share(n: int) -> str:
     return f"{n / 7}"
 def tail(name: str) -> str:
@@ -51,6 +51,16 @@ others = [hashlib.sha1(one.encode("utf-8")).hexdigest()[:8] for one in ss]
 last = hashlib.md5(s.title().encode()).hexdigest() if s else hashlib.sha512(s.encode()).hexdigest()
 return [key, others, last]""",
         [{"s": "añ😀", "ss": ["a", ""]}, {"s": "", "ss": []}],
+    ),
+    "whether a pattern matches": (
+        "s: str, ss: list[str]",
+        """out = ["a"] if re.match("[a-z]+", s) and not re.search("z", s) else []
+while re.fullmatch("x*", s) is not None and len(s) < 3:
+    s += "x"
+if s == "-" or re.match("x", s):
+    out.append(s)
+return [out, bool(re.match("b", s)), [one for one in ss if re.search("[0-9]", one)]]""",
+        [{"s": "añ", "ss": ["a1", ""]}, {"s": "", "ss": []}, {"s": "xz", "ss": ["1"]}],
     ),
     "naive moments": (
         "at: datetime",

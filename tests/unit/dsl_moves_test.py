@@ -109,6 +109,15 @@ SHARED = {
     "a name that only one way assigns": "free: list[Job] = []; jobs = [made('m')]\n"
     "    for place in range(2):\n        if place == 0:\n            jobs = [made('n')]\n"
     "        kept = jobs; kept.append(made('o')); free.extend(kept)",
+    "a name that the next round reads first": "free = 0; jobs = [made('m')]\n"
+    "    for place in range(3):\n        free += len(jobs); jobs = [made('n')]\n"
+    "        kept = jobs; kept.append(made('o'))",
+    "a name that the test of a loop reads": "free = 0; jobs = [made('m')]\n"
+    "    while free < 9 and len(jobs) < 2:\n        free += 1; jobs = [made('n')]\n"
+    "        kept = jobs; kept.append(made('o'))",
+    "a name that an outer loop reads": "free = 0; jobs = [made('m')]\n"
+    "    for _ in range(2):\n        free += len(jobs)\n        for _ in range(2):\n"
+    "            jobs = [made('n')]; kept = jobs; kept.append(made('o'))",
     "a name in an expression": "job = made('m'); free = [job, (kept := job)]\n"
     "    kept.tags.append('q')",
     "a name of a function inside": "job = made('m')\n    def shown() -> Job:\n"

@@ -90,3 +90,40 @@ def test_a_bound_is_met_by_the_longest_run() -> None:
     definition = {"QueryLanguage": "JSONata", "StartAt": "a", "States": {"a": task}}
     worst = worst_of(levels_of(definition))
     assert counted(Case(definition).start({}).succeed(1)) == proved(worst, {})
+
+
+RETRIED = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 600, "MaxAttempts": 5}]
+
+
+def seconds_of(states: dict[str, Any], **block: Any) -> str:
+    document = {"StartAt": "a", "States": states, "QueryLanguage": "JSONata"}
+    document["Holdfast"] = {"Deadlines": [{"Begin": "a", "Seconds": 300, **block}]}
+    return str(worst_of(levels_of(document)).seconds)
+
+
+def test_the_states_of_a_block_with_a_deadline_wait_no_longer_together() -> None:
+    task = {"Type": "Task", "Resource": "holdfast:task:t", "Retry": RETRIED}
+    short = {"Type": "Wait", "Seconds": 60}
+    states = {"a": {**task, "Next": "b"}, "b": {**task, "Next": "c"}, "c": {**short, "End": True}}
+    assert seconds_of(states, States=["a", "b"]) == "360"
+    assert seconds_of(states, States=["a", "b", "c"]) == "300"
+    waits = {"a": {**short, "Next": "b"}, "b": {**short, "Next": "c"}, "c": states["c"]}
+    assert seconds_of(waits, States=["a", "b"]) == "180"
+
+
+def test_a_block_with_a_deadline_counts_in_each_round_of_a_loop() -> None:
+    again = {"Type": "Choice", "Choices": [{"Condition": "{% $n < 3 %}", "Next": "a"}]}
+    count = {"Type": "Pass", "Assign": {"n": "{% $n + 1 %}"}, "Next": "d"}
+    task = {"Type": "Task", "Resource": "holdfast:task:t", "Retry": RETRIED, "Next": "c"}
+    states = {
+        "s": {"Type": "Pass", "Assign": {"n": 0}, "Next": "a"},
+        "a": {"Type": "Pass", "Next": "b"},
+        "b": task,
+        "c": count,
+        "d": {**again, "Default": "e"},
+        "e": {"Type": "Succeed"},
+    }
+    document = {"StartAt": "s", "States": states, "QueryLanguage": "JSONata"}
+    document["Holdfast"] = {"Deadlines": [{"Begin": "a", "Seconds": 300, "States": ["a", "b"]}]}
+    # The bound of the loop is the first round and three more.
+    assert str(worst_of(levels_of(document)).seconds) == "1,200"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import aws, http, seconds
-from holdfast.testing import ScriptError, World, check_workflow, takes
+from holdfast.testing import ScriptError, World, check_workflow, real, takes
 from tests.unit import testing_clock_flows as flows
 from tests.unit.testing_clock_child import suffix_of
 from tests.unit.testing_clock_flows import Note
@@ -77,3 +77,14 @@ def test_a_workflow_that_reads_the_clock_calls_services() -> None:
 
 def test_a_workflow_that_reads_the_clock_and_calls_services_is_checked() -> None:
     assert check_workflow(flows.calls_services, examples=5, seed=1).total() == 5
+
+
+@pytest.mark.parametrize("flow", [flows.gives_keys, flows.gives_keys_without_clock])
+def test_each_call_of_a_task_has_one_idempotency_key_for_all_its_attempts(flow: Any) -> None:
+    flows.keys_seen.clear()
+    output = World({flows.key_of: real}).run(flow).output
+    calls = output[:-1]
+    assert len(set(calls)) == len(calls) == 8
+    attempts = sorted(flows.keys_seen.count(key) for key in calls)
+    assert attempts == [1, 1, 1, 2, 2, 2, 2, 2]
+    assert set(flows.keys_seen) == set(calls)

@@ -66,7 +66,9 @@ class _Form:
         try:
             return TypeAdapter(self._annotation)
         except PydanticUserError as error:
-            reason = error.message.partition("\n")[0]
+            # Leave out pydantic's advice on `arbitrary_types_allowed`: no setting gives the values
+            # of such a type a form in JSON.
+            reason = error.message.partition("\n")[0].partition(". Set ")[0]
             shown = getattr(self._annotation, "__name__", self._annotation)
             raise RequestError(
                 "HF520",

@@ -28,6 +28,8 @@ NOW: Final = "holdfast.now"
 FROM_TIMESTAMP: Final = "holdfast.from_timestamp"
 #: `hashlib.sha256(text.encode()).hexdigest()` is the step `holdfast.digest.sha256`.
 DIGEST: Final = "holdfast.digest."
+#: `if re.match(pattern, text):` is the step `holdfast.has.match`.
+HAS_MATCH: Final = "holdfast.has."
 LEVELS: Final = ("debug", "info", "warning", "error", "critical", "exception")
 
 
@@ -86,6 +88,8 @@ def _found(name: str) -> Callable[..., Any]:
         return functools.partial(clock.datetime.fromtimestamp, tz=clock.timezone.utc)
     if name.startswith(DIGEST):
         return functools.partial(_digest, name.removeprefix(DIGEST))
+    if name.startswith(HAS_MATCH):
+        return functools.partial(_has_match, name.removeprefix(HAS_MATCH))
     module, _, attribute = name.rpartition(".")
     owner = getattr(builtins, module, None)
     if owner is None:
@@ -99,6 +103,10 @@ def _found(name: str) -> Callable[..., Any]:
 def _digest(algorithm: str, text: str) -> str:
     found: str = importlib.import_module("hashlib").new(algorithm, text.encode()).hexdigest()
     return found
+
+
+def _has_match(function: str, pattern: str, text: str) -> bool:
+    return getattr(importlib.import_module("re"), function)(pattern, text) is not None
 
 
 def _calling(name: str, parameters: tuple[str, ...], result: Any) -> Callable[..., Any]:

@@ -140,6 +140,9 @@ _METHODS: Final[Mapping[str, Signature]] = {
     "float.__round__": (("self: float", "ndigits: int"), float),
     "float.__str__": (("self: float",), str),
     "holdfast.now": ((), datetime),
+    **_same(
+        "holdfast.has", ("match", "search", "fullmatch"), ("pattern: str", "string: str"), bool
+    ),
     "holdfast.from_timestamp": (("timestamp: float",), datetime),
     **_same("holdfast.digest", ("md5", "sha1", "sha256", "sha512"), ("text: str",), str),
     "builtins.str": (("object: Any",), str),

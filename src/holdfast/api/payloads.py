@@ -14,12 +14,14 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from types import NoneType
 from typing import Any, Final
 
-from holdfast.errors import GoneTypeError, RequestError, VaultFault
+from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
+from holdfast.limits import REQUEST_SUFFIX
 
 #: The reference of `None`, the type of an event without data. `NoneType` is no name of a module.
 _NONE: Final = "None"
@@ -114,9 +116,51 @@ def _members(reference: str) -> list[str]:
     return [*members, reference[begin:]]
 
 
+def _ordered(reference: str) -> str:
+    """Return the reference with the members of each union in alphabetical order: equal types then
+    have equal texts, as `A | B` and `B | A` are equal in Python.
+    """
+    members = _members(reference)
+    if len(members) > 1:
+        return " | ".join(sorted(map(_ordered, members)))
+    inner = _LIST.fullmatch(reference) or _DICT.fullmatch(reference)
+    return reference if inner is None else reference.replace(inner[1], _ordered(inner[1]))
+
+
 def display(reference: str) -> str:
     """Return the reference without its modules: `list[Payment]`."""
     return _MODULE.sub("", reference)
+
+
+def require_one_type(declared: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse two types of one event: all its senders would have the type of one workflow, and the
+    data for the other would not fit. `declared` has, by workflow, the references of the types by
+    the names of the events.
+
+    Raises WorkflowError HF162.
+    """
+    known: dict[str, tuple[str, str]] = {}
+    for workflow, events in declared.items():
+        for event, reference in events.items():
+            other, first = known.setdefault(event, (workflow, reference))
+            if _ordered(first) != _ordered(reference):
+                raise _two_types(event, (other, first), (workflow, reference))
+
+
+def _two_types(event: str, first: tuple[str, str], second: tuple[str, str]) -> WorkflowError:
+    name = event.removesuffix(REQUEST_SUFFIX)
+    what, wait = ("event", "wait_for_event") if name == event else ("request", "receive")
+    types = [display(reference) for _, reference in (first, second)]
+    if types[0] == types[1]:
+        # Two modules have a class of this name, so the modules distinguish them.
+        types = [reference.replace(":", ".") for _, reference in (first, second)]
+    union = " | ".join(dict.fromkeys(chain.from_iterable(map(_members, types))))
+    return WorkflowError(
+        "HF162",
+        f"the {what} {name!r} is {types[0]} in {first[0]} and {types[1]} in {second[0]}",
+        help=f'give both workflows one type, or both a union, {wait}("{name}", '
+        f"{union}, key=…), or rename one {what}: docs/how-to/talk.md",
+    )
 
 
 @contextmanager

@@ -17,7 +17,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF000": "augmented assignment to something other than a name or a part of one",
         "HF001": "a statement that the language does not have",
         "HF002": "an expression that has no exact JSONata form",
-        "HF003": "a value from outside that is not a JSON constant",
+        "HF003": "a value from outside that is not a constant",
         "HF004": "a name that does not exist, or source that cannot be read",
         "HF005": "a call of a function that is neither a step nor a helper",
         "HF006": "a parameter without a type annotation",
@@ -88,6 +88,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF185": "an endpoint that is not https",
         "HF190": "a field that the result of a service does not have",
         "HF191": "a request as a value",
+        "HF520": "an annotation that pydantic cannot read, such as `Iterator[int]`",
         "HF187": "a secret for a task that runs outside of the engine",
     }
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from holdfast.api.payloads import require_one_type
 from holdfast.api.registry import Registry, require_one_receiver
 from holdfast.api.sealing import LocalVault, Seals
 from holdfast.compiler.compile import CompiledWorkflow, compile_module
@@ -44,9 +45,13 @@ class Output:
 
 def compile_modules(names: Iterable[str]) -> list[Output]:
     """Return `<workflow>.asl.json` and `<workflow>.map.json` for each module. They are not yet
-    written.
+    written. Raises WorkflowError HF162 when two workflows take an event with different types.
     """
-    return [output for module in map(import_module, names) for output in _outputs(module)]
+    found = [(compile_module(module), _folder(module)) for module in map(import_module, names)]
+    require_one_type({one.name: one.events for compiled, _ in found for one in compiled})
+    return [
+        output for compiled, here in found for one in compiled for output in outputs_of(here, one)
+    ]
 
 
 def export_modules(names: Iterable[str]) -> tuple[list[Output], list[str]]:
@@ -95,6 +100,7 @@ def try_modules(names: Iterable[str]) -> tuple[list[CompiledWorkflow], list[str]
             registry.require_known(workflow.name, *called)
         keyed = {one.name: one.keyed.starts_on for one in compiled if one.keyed is not None}
         require_one_receiver({name: event for name, event in keyed.items() if event is not None})
+        require_one_type({one.name: one.events for one in compiled})
     except HoldfastError as clash:
         errors.append(str(clash))
     return compiled, errors
@@ -147,13 +153,6 @@ def import_module(name: str) -> ModuleType:
             help=f"try `python -c 'import {name}'`",
         ) from None
     return sys.modules[name]
-
-
-def _outputs(module: ModuleType) -> Iterable[Output]:
-    found = compile_module(module)
-    here = _folder(module)
-    for compiled in found:
-        yield from outputs_of(here, compiled)
 
 
 def outputs_of(folder: Path, compiled: CompiledWorkflow) -> list[Output]:

@@ -7,7 +7,7 @@ one that ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from holdfast.asl.documents import StateJson
 from holdfast.asl.program import Json
 from holdfast.asl.resources import is_polled, read_resource
 from holdfast.limits import RETRY_DELAY_SECONDS_MAX
-from holdfast.proofs.amounts import ZERO, Bound, most, number, plus, symbol, times
+from holdfast.proofs.amounts import ZERO, Amount, Bound, most, number, plus, symbol, times
 from holdfast.proofs.counters import Counters
 from holdfast.proofs.expressions import is_certain, reads, tree_of, whole
 from holdfast.proofs.graph import (
@@ -73,16 +73,82 @@ def _level(level: MachineLevel) -> Worst:
             for is_cancelled in (False, True)
         }
         if measure == "seconds":
-            return counters.paths.heaviest(weights, seconds_of_loop)
+            return _seconds_of_level(level, counters, weights)
         return counters.paths.heaviest(weights)
 
-    def seconds_of_loop(nodes: frozenset[GraphNode]) -> Bound:
+    return Worst(*(heaviest(measure) for measure in MEASURES))
+
+
+def _seconds_of_level(
+    level: MachineLevel, counters: Counters, weights: Mapping[GraphNode, Bound]
+) -> Bound:
+    """Return the smaller of two bounds. The first one adds up the states. In the second one the
+    time of a block with a deadline counts where the block is entered, and its states are free.
+    """
+    blocks = {node: _block_of(level, node) for node in weights}
+    entered = _entries(level, blocks)
+
+    def of_loop(nodes: frozenset[GraphNode]) -> Bound:
         if any(node.is_cancelled for node in nodes):
             return None
         seconds = block_seconds(level, frozenset(node.state for node in nodes))
         return None if seconds is None else number(seconds)
 
-    return Worst(*(heaviest(measure) for measure in MEASURES))
+    def of_loop_in_block(nodes: frozenset[GraphNode]) -> Bound:
+        seconds = of_loop(nodes)
+        return seconds if seconds is None or nodes & entered else ZERO
+
+    by_state = counters.paths.heaviest(weights, of_loop)
+    if not any(blocks.values()):
+        return by_state
+    of_blocks = {
+        node: weight
+        if (block := blocks[node]) is None
+        else number(block.seconds if node in entered else 0)
+        for node, weight in weights.items()
+    }
+    by_block = counters.paths.heaviest(of_blocks, of_loop_in_block)
+    known = [one for one in (by_state, by_block) if one is not None]
+    return min(known, key=_size, default=None)
+
+
+def _size(bound: Amount) -> tuple[bool, float]:
+    """Order bounds: numbers before formulas, whose values are not known here."""
+    return bound.constant is None, bound.constant or 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The states of a block with a deadline, and its seconds."""
+
+    states: frozenset[str]
+    seconds: int
+
+
+def _block_of(level: MachineLevel, node: GraphNode) -> _Block | None:
+    """Return the outermost block whose deadline interrupts the state."""
+    if node.is_cancelled or block_seconds(level, frozenset([node.state])) is None:
+        return None
+    around = [due for due in level.extension["Deadlines"] if node.state in due["States"]]
+    known = [(due, _deadline_seconds(due)) for due in around]
+    blocks = [_Block(frozenset(due["States"]), limit) for due, limit in known if limit is not None]
+    return max(blocks, key=lambda block: len(block.states))
+
+
+def _entries(
+    level: MachineLevel, blocks: Mapping[GraphNode, _Block | None]
+) -> frozenset[GraphNode]:
+    """Return the states at which a block is entered."""
+    found = {GraphNode(level.start)}
+    for edge in level.edges:
+        block = blocks[edge.target]
+        if block is not None and edge.source.state not in block.states:
+            found.add(edge.target)
+    return frozenset(found)
+
+
+def _deadline_seconds(due: Mapping[str, Any]) -> int | None:
+    return whole(due["Seconds"]) or whole(tree_of(due["Seconds"]))
 
 
 def _visit(level: MachineLevel, name: str, counters: Counters) -> Worst:
@@ -230,7 +296,7 @@ def block_seconds(level: MachineLevel, names: frozenset[str]) -> int | None:
     around = [due for due in level.extension.get("Deadlines", ()) if names <= {*due["States"]}]
     if not around or any(is_shielded_at(level, one) or _takes_back(level, one) for one in names):
         return None
-    known = [whole(due["Seconds"]) or whole(tree_of(due["Seconds"])) for due in around]
+    known = map(_deadline_seconds, around)
     return min((seconds for seconds in known if seconds is not None), default=None)
 
 

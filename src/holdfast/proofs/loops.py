@@ -177,10 +177,14 @@ def _waits_on_all_ways(level: MachineLevel, *, with_computed: bool) -> bool:
     return True
 
 
-def find_loops(loops: Sequence[BoundedLoop]) -> Iterator[ProofFinding]:
-    """Yield the findings HF096 and HF097."""
+def find_loops(
+    loops: Sequence[BoundedLoop], *, may_run_for_ever: bool = False
+) -> Iterator[ProofFinding]:
+    """Yield the findings HF096 and HF097. A workflow that may run for ever may wait in an endless
+    loop.
+    """
     for loop in loops:
-        if loop.rounds is not None:
+        if loop.rounds is not None or (loop.waits and may_run_for_ever):
             continue
         place = loop.level.location(loop.state)
         if loop.waits:

@@ -73,7 +73,7 @@ def prove(
     findings = [
         *find_reach(levels, may_run_for_ever=is_keyed),
         *find_names(levels),
-        *find_loops(loops),
+        *find_loops(loops, may_run_for_ever=is_keyed),
         *find_waits(document, levels, own_event),
         *find_sagas(levels, facts),
         *_find_history(name, levels, worst),

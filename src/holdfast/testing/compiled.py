@@ -363,6 +363,7 @@ class _Machine:
             attempt=attempt.attempt,
             begins_ms=attempt.due_ms,
             timeout_ms=None if timeout is None else timeout * 1_000,
+            key=self._key(attempt),
         )
 
     def _request(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
@@ -411,7 +412,12 @@ class _Machine:
             attempt=waiting.attempt,
             begins_ms=since_ms,
             timeout_ms=None if timeout is None else timeout * 1_000,
+            key=self._key(waiting),
         )
+
+    def _key(self, waiting: Attempt | Awaiting) -> str:
+        """Return the idempotency key of a task, in the form that the engine gives it."""
+        return f"{self._id}.{waiting.entry}"
 
     def _wait(self, path: RunPath, awaiting: Awaiting, position: str) -> WaitingPlace:
         if awaiting.kind == "activity":

@@ -156,7 +156,7 @@ class _Direct:
         line = current_line.get()
         plain = to_json(arguments)
         self.timeline.script.tasks[task.name] = task
-        begins_ms, key = self.timeline.now_ms, len(self.timeline.calls)
+        begins_ms, key = self.timeline.now_ms, self.timeline.new_key(line.execution)
         attempt, failures, polls = 0, 0, 0
         while True:
             attempt += 1

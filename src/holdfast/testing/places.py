@@ -52,7 +52,8 @@ class WaitingPlace:
     """One wait of a run. `owner` is the part of the run that continues when it ends.
 
     A `silent` place (a deadline, the time-out of a run) is no call. `subject` is the task, or the
-    type of an event's payload or an answer. `key` is the same for all attempts of a call.
+    type of an event's payload or an answer. `key` is the idempotency key of a task's call:
+    all attempts of one call have the same, and no other call of the run has it.
     """
 
     path: RunPath
@@ -64,7 +65,7 @@ class WaitingPlace:
     attempt: int = 1
     begins_ms: int = 0
     timeout_ms: int | None = None
-    key: int = 0
+    key: str = ""
     is_closed: bool = False
     #: After how many milliseconds a `send` or `start` has its effect; None when it is at once.
     after_ms: int | None = None

@@ -226,19 +226,20 @@ class Script:
         takes_ms: int,
     ) -> ScriptedAnswer:
         task: Task[..., Any] = place.subject
-        path = ".".join(map(str, place.path))
-        step = f"run/{path}/{place.name}/{place.key}"
         context = TaskContext(
             execution="run",
             name=None,
             workflow=self.workflow,
             task=task.name,
             attempt=place.attempt,
-            idempotency_key=step,
-            load_progress=lambda: self._progress.get(step),
+            idempotency_key=place.key,
+            load_progress=lambda: self._progress.get(place.key),
         )
         try:
-            with running_task(context, ScriptedPulse(self._progress, step)), _without_harness():
+            with (
+                running_task(context, ScriptedPulse(self._progress, place.key)),
+                _without_harness(),
+            ):
                 result = function(**values)
         except ScriptError:
             raise

@@ -98,6 +98,7 @@ class Timeline:
         self._attempts: Counter[str] = Counter()
         self._starts: Counter[str] = Counter()
         self._executions: Counter[RunPath] = Counter()
+        self._keys: Counter[str] = Counter()
         #: The ids of the executions that send an event later, by the number of the event.
         self._senders: dict[int, str] = {}
         #: The ids of the executions that the workflow has stopped.
@@ -269,6 +270,11 @@ class Timeline:
             return "run"
         self._executions[path] += 1
         return ".".join(map(str, ("run", *path, self._executions[path])))
+
+    def new_key(self, execution: str) -> str:
+        """Return the idempotency key of a task's next call in the execution."""
+        self._keys[execution] += 1
+        return f"{execution}.{self._keys[execution]}"
 
     def publish(self, name: str, value: JsonValue, path: RunPath) -> None:
         """Record a published value. It is a call without an end."""

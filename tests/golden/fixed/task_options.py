@@ -18,6 +18,7 @@ def part(n: int) -> int:
 @workflow
 def flow(n: int) -> None:
     charge.options(timeout=minutes(5), retry=Retry(max_attempts=3))("a", 1)
+    charge.options(label="first part")("a", 1)
     refund("a")
     charge("a", 1)
     part.options(timeout=minutes(5), retry=Retry(max_attempts=3))(n)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from holdfast.api.tasks import Task
 from holdfast.compiler.context import Environment, TypedQuery, Unit
 from holdfast.compiler.expressions.outside import from_outside
 from holdfast.compiler.expressions.query import Constant, FieldOf, QueryTree, Variable
@@ -56,6 +58,11 @@ def given_arguments(expressions: Expressions, call: ast.Call, called: Called) ->
         given_by = names_of if called.bound is None else names_of[1:]
         unit.refuse(call, "HF008", message, f"{unit.text(call.func)}({', '.join(given_by)})")
         return None
+    functions = [(arg, value) for arg, value in pairs if _is_function(expressions, value)]
+    for arg, function in functions:
+        _refuse_function(unit, node, arg, function)
+    if functions:
+        return None
     whole = unit.rest_arguments[call.func].rest
     given = [
         Given(
@@ -71,6 +78,22 @@ def given_arguments(expressions: Expressions, call: ast.Call, called: Called) ->
             value = _default(expressions, call, called, parameter.arg)
             given.append(Given(parameter, None, value))
     return None if any(is_refused(one.value.type) for one in given) else given
+
+
+def _is_function(expressions: Expressions, node: ast.expr) -> bool:
+    if isinstance(node, ast.Name | ast.Attribute) and expressions.is_outside(node):
+        return isinstance(expressions.unit.outside(node), Task | FunctionType)
+    return isinstance(node, ast.Lambda)
+
+
+def _refuse_function(
+    unit: Unit, helper: ast.FunctionDef, parameter: ast.arg, node: ast.expr
+) -> None:
+    name = parameter.arg
+    call = unit.text(node.body) if isinstance(node, ast.Lambda) else f"{unit.text(node)}(…)"
+    message = f"`{helper.name}` takes values, and its `{name}` would be a function"
+    help_ = f"a `def {helper.name}` inside of the workflow, with `{call}` in place of `{name}(…)`"
+    unit.refuse(node, "HF002", message, help_)
 
 
 def _as_tuple(value: TypedQuery) -> TypedQuery:

@@ -57,6 +57,7 @@ from holdfast.compiler.expressions.query import (
     Variable,
     field_of_error,
 )
+from holdfast.compiler.expressions.regexes import compared_match, truth_of_match
 from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
@@ -143,6 +144,8 @@ class Expressions:
                 return operators.negate(self.unit, node, self.lower(operand))
             case ast.BoolOp():
                 return lower_operands(self, node)
+            case ast.Compare() if (match := compared_match(self, node)) is not None:
+                return match
             case ast.Compare():
                 return lower_comparison(self, node)
             case ast.IfExp():
@@ -173,6 +176,8 @@ class Expressions:
         match node:
             case ast.BoolOp() if node not in self.hoisted:
                 return lower_truth_of_operands(self, node)
+            case ast.Call() if (found := truth_of_match(self, node)) is not None:
+                return found
             case _:
                 return operators.truth(self.unit, node, self.lower(node))
 

@@ -10,8 +10,8 @@ source decide:
 
 * no function inside the function reads the first name, because it may run later;
 * nothing behind the assignment reads it;
-* each loop around the assignment gives the first name a value in the same round before it. So the
-  next round cannot read the changed object.
+* each loop around the assignment gives the first name a value in the same round before it, and
+  reads the name nowhere before that. So the next round cannot read the changed object.
 """
 
 from __future__ import annotations
@@ -129,30 +129,37 @@ def _path_to(node: ast.AST, wanted: ast.AST) -> list[ast.AST]:
 
 def _is_bound_in_round(path: Sequence[ast.AST], name: str) -> bool:
     """Return True when the innermost loop around the end of `path` assigns the name in each round
-    before it; also when there is no loop.
+    before it, and no loop around it reads the name before that; also when there is no loop.
     """
     loops = [place for place, part in enumerate(path) if isinstance(part, ast.For | ast.While)]
     if not loops:
         return True
     inner = path[loops[-1] :]
-    return any(_binds_before(outer, part, name) for outer, part in itertools.pairwise(inner))
+    reads = [
+        _start(part)
+        for part in ast.walk(path[loops[0]])
+        if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Store)
+    ]
+    bound = [place for pair in itertools.pairwise(inner) for place in _bound_before(*pair, name)]
+    return any(all(read >= place for read in reads) for place in bound)
 
 
-def _binds_before(outer: ast.AST, part: ast.AST, name: str) -> bool:
-    """Return True when a statement of the same block in front of `part`, or the `with` around it,
-    gives the name a value.
+def _bound_before(outer: ast.AST, part: ast.AST, name: str) -> Iterator[_Place]:
+    """Yield the places where a statement of the same block in front of `part`, or the `with` around
+    it, has given the name a value.
     """
     if isinstance(outer, ast.With):
-        names = [item.optional_vars for item in outer.items]
-        if any(isinstance(one, ast.Name) and one.id == name for one in names):
-            return True
+        for item in outer.items:
+            if isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == name:
+                yield _end(item.optional_vars)
     for _, block in ast.iter_fields(outer):
         if isinstance(block, list) and part in block:
-            return any(_assigns(before, name) for before in block[: block.index(part)])
-    return False
+            for before in block[: block.index(part)]:
+                if _assigns(before, name):
+                    yield _end(before)
 
 
-def _assigns(statement: ast.AST, name: str) -> bool:
+def _assigns(statement: ast.stmt, name: str) -> bool:
     match statement:
         case ast.Assign(targets=targets):
             return any(isinstance(one, ast.Name) and one.id == name for one in targets)
@@ -166,5 +173,5 @@ def _start(node: ast.expr) -> _Place:
     return (node.lineno, node.col_offset)
 
 
-def _end(node: ast.expr) -> _Place:
+def _end(node: ast.expr | ast.stmt) -> _Place:
     return (node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)

@@ -91,7 +91,7 @@ def _parameter(statements: Statements, call: ast.Call, helper: Helper, given: Gi
     if is_bound_in_body(helper.node, name):
         return found
     if isinstance(node, ast.Name) and node.id in statements.scope.local_names:
-        is_rebound = any(node.id in one.names for one in _nonlocals(helper.node))
+        is_rebound = node.id in _rebound_by(statements, helper)
         if value.type == argument.type and argument.type != UNKNOWN and not is_rebound:
             if is_changed:
                 _check_owned(statements, helper, node)
@@ -131,6 +131,21 @@ def _listed(names: frozenset[str]) -> str:
 
 def _nonlocals(node: ast.FunctionDef) -> Iterator[ast.Nonlocal]:
     return (part for part in own_parts(node) if isinstance(part, ast.Nonlocal))
+
+
+def _rebound_by(statements: Statements, helper: Helper) -> set[str]:
+    """Return the outer variables that a local helper assigns, also through others that it calls."""
+    around = statements.unit.functions.get(helper.sees) if helper.is_local else None
+    inside = () if around is None else own_parts(around)
+    defined = {part.name: part for part in inside if isinstance(part, ast.FunctionDef)}
+    found, pending, seen = set[str](), [helper.node], set[ast.FunctionDef]()
+    while pending:
+        node = pending.pop()
+        seen.add(node)
+        found.update(name for one in _nonlocals(node) for name in one.names)
+        named = {part.id for part in own_parts(node) if isinstance(part, ast.Name)}
+        pending += [one for name, one in defined.items() if name in named and one not in seen]
+    return found
 
 
 def _own_names(node: ast.FunctionDef) -> set[str]:

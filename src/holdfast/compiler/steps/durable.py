@@ -137,8 +137,12 @@ def _with_options(
         for keyword in node.keywords
         if keyword.arg in known
     }
-    is_odd = any(not _is_setting(name, value) for name, value in settings.items())
-    if node.args or len(settings) < len(node.keywords) or is_odd:
+    odd = [name for name, value in settings.items() if not _is_setting(name, value)]
+    if odd == ["label"]:
+        message = "a label is a constant text: the definition names the step by it"
+        unit.refuse(node, "HF008", message, f'{unit.text(node.func)}(label="first part")')
+        return called
+    if node.args or len(settings) < len(node.keywords) or odd:
         unit.refuse(
             node,
             "HF008",

@@ -113,7 +113,9 @@ class Lookup:
         return name not in declared and f"{name}{REQUEST_SUFFIX}" in declared
 
     def _declared(self) -> dict[str, Definition]:
-        """Return the first deployed workflow that declares each event."""
+        """Return the first deployed workflow that declares each event. The others declare the same
+        type: a deployment has one type for each event.
+        """
         declared: dict[str, Definition] = {}
         for definition in self.workflows.values():
             events = definition.source_map.get("events", {})
