@@ -34,8 +34,8 @@ class Waiters:
         for _ in range(count):
             self.begin()
 
-    def begin(self) -> str:
-        run = self.shop.start(name=f"waiter-{len(self.runs)}")
+    def begin(self, data: Any = None) -> str:
+        run = self.shop.start(data, name=f"waiter-{len(self.runs)}")
         self.runs.append(run)
         self.rest()
         return run
@@ -223,6 +223,96 @@ def test_a_retry_that_uses_its_event_keeps_it_from_an_execution_that_frees_it() 
     waiters.send("second", "e2")
     assert waiters.outcomes() == ["first", "second"]
     assert waiters.problems() == []
+
+
+def test_each_claim_of_one_delivery_has_a_value_of_its_own() -> None:
+    """The commit after the first claim is refused, because the other branch has gone on."""
+    nap = {"Type": "Wait", "Seconds": 100, "Next": "rest"}
+    rest = {"Type": "Wait", "Seconds": 500, "End": True}
+    branches = [
+        {"StartAt": "wait", "States": {"wait": wait_for("paid")}},
+        {"StartAt": "nap", "States": {"nap": nap, "rest": rest}},
+    ]
+    both = {"Type": "Parallel", "Branches": branches, "End": True}
+    waiters = Waiters(1, of=machine({"both": both}))
+    values: list[str] = []
+
+    def hook(_world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if when == "after" and claims(effect):
+            assert isinstance(effect, Update)
+            values.append(str(effect.put[inbox.CLAIMED]))
+            if len(values) == 1:
+                waiters.rest(105_000)
+
+    waiters.world.hook = hook
+    waiters.send()
+    assert len(values) == len(set(values)) == 2
+
+
+#: Waits for an event, gives the wait up after the seconds of its input, and runs on.
+IMPATIENT = machine(
+    {
+        "both": {
+            "Type": "Parallel",
+            "Branches": [
+                {"StartAt": "wait", "States": {"wait": wait_for("paid")}},
+                {
+                    "StartAt": "nap",
+                    "States": {
+                        "nap": {
+                            "Type": "Wait",
+                            "Seconds": "{% $states.input %}",
+                            "Next": "over",
+                        },
+                        "over": {"Type": "Fail", "Error": "Over"},
+                    },
+                },
+            ],
+            "Catch": [{"ErrorEquals": ["Over"], "Next": "long"}],
+            "Next": "long",
+        },
+        "long": {"Type": "Wait", "Seconds": 30 * 86_400, "End": True},
+    }
+)
+
+
+def give_up_at_claim(waiters: Waiters) -> None:
+    """Let the first execution give up its wait between the claim and the crash of its worker."""
+
+    def give_up(run: str) -> None:
+        assert run == waiters.runs[0]
+        waiters.rest(60_000)
+        raise Killed
+
+    waiters.world.hook = at_first(claims, "after", give_up)
+    waiters.send()
+
+
+def uses(waiters: Waiters) -> list[list[str]]:
+    return [[*waiters.shop.history(run).state.used_events] for run in waiters.runs]
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_recovery_frees_the_event_of_a_wait_that_was_given_up(is_stopped: bool) -> None:
+    waiters = Waiters(0, of=IMPATIENT)
+    waiters.begin(50)
+    waiters.begin(10_000)
+    give_up_at_claim(waiters)
+    if is_stopped:
+        waiters.stop(waiters.runs[0])
+    assert uses(waiters) == [[], []]
+    waiters.rest(AGAIN_MS)
+    assert uses(waiters) == [[], ["e1"]]
+    assert [*check(waiters.world)] == []
+
+
+def test_a_later_wait_frees_the_event_of_a_wait_that_was_given_up() -> None:
+    waiters = Waiters(0, of=IMPATIENT)
+    waiters.begin(50)
+    give_up_at_claim(waiters)
+    waiters.begin(10_000)
+    assert uses(waiters) == [[], ["e1"]]
+    assert [*check(waiters.world)] == []
 
 
 def test_the_log_of_an_ended_execution_is_read_by_one_later_wait() -> None:

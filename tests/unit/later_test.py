@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast import Client
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
@@ -14,9 +16,12 @@ from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.runtime.effects import Effect
 from holdfast.testing import World
 from holdfast_simulator.invariants import StoredHistory, histories
-from holdfast_simulator.world import Killed, SimulatorWorld, When
+from holdfast_simulator.world import CrashAt, Killed, SimulatorWorld, When, no_faults
 from tests.builders import CHANCE, Machine, call, machine, wait_for
+from tests.thorough import some
+from tests.unit import later_flows
 from tests.unit.child_kit import TENANT, Family
+from tests.unit.client_kit import MemoryStack
 from tests.unit.dsl_kit import loaded
 
 HEADER = """
@@ -266,3 +271,63 @@ def test_an_event_that_does_not_fit_fails_the_step_that_sends_it_later() -> None
     family.settle()
     (outer,) = of(family, "outer")
     assert (outer.state.status, outer.state.error) == ("FAILED", "InvalidArguments")
+
+
+@pytest.mark.parametrize("workflow", ["limited", "limited_by_name"])
+def test_a_later_start_takes_its_place_under_a_limit_when_it_begins(workflow: str) -> None:
+    stack = MemoryStack(later_flows.__name__)
+    client, world = Client.of(stack.api), stack.world
+
+    def rest(seconds: int) -> None:
+        until_ms = world.now_ms + seconds * 1_000
+        world.run(until_ms=until_ms)
+        world.now_ms = until_ms
+
+    def waits(*executions: Any) -> list[str]:
+        return [one.describe()["waits"][0]["kind"] for one in executions]
+
+    at = datetime.fromtimestamp(world.now_ms / 1_000 + 10, UTC)
+    later = client.start(workflow, {"name": "a"}, at=at)
+    now = client.start(workflow, {"name": "a"})
+    assert waits(later, now) == ["timer", "timer"]
+    rest(30)
+    assert waits(later, now) == ["limit", "timer"]
+    rest(100)
+    assert later.describe()["output"] == "a"
+    third = client.start(workflow, {"name": "a"})
+    assert waits(third) == ["timer"]
+
+
+@pytest.mark.parametrize("workflow", ["limited", "limited_by_name"])
+def test_a_later_start_that_is_stopped_needs_no_place(workflow: str) -> None:
+    stack = MemoryStack(later_flows.__name__)
+    client, world = Client.of(stack.api), stack.world
+    at = datetime.fromtimestamp(world.now_ms / 1_000 + 10, UTC)
+    later = client.start(workflow, {"name": "a"}, at=at)
+    later.stop()
+    world.run(until_ms=world.now_ms + 60_000)
+    assert later.describe()["status"] == "ABORTED"
+    assert client.start(workflow, {"name": "a"}).describe()["waits"][0]["kind"] == "timer"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_anywhere_loses_no_place_of_a_later_start(when: When) -> None:
+    def story(crash: CrashAt) -> None:
+        stack = MemoryStack(later_flows.__name__)
+        client, world = Client.of(stack.api), stack.world
+        at = datetime.fromtimestamp(world.now_ms / 1_000 + 10, UTC)
+        later = client.start("limited_by_name", {"name": "a"}, at=at)
+        now = client.start("limited_by_name", {"name": "a"})
+        world.hook = crash
+        until_ms = world.now_ms + 3_600_000
+        world.run(until_ms=until_ms)
+        world.hook, world.now_ms = no_faults, until_ms
+        assert [one.describe()["status"] for one in (later, now)] == ["SUCCEEDED"] * 2
+        last = client.start("limited_by_name", {"name": "a"})
+        world.run(until_ms=until_ms + 600_000)
+        assert last.describe()["status"] == "SUCCEEDED"
+
+    counting = CrashAt(None, when)
+    story(counting)
+    for number in some(counting.numbers):
+        story(CrashAt(number, when))

@@ -110,7 +110,8 @@ def test_a_bulk_moves_each_with_its_own_values_and_reports_what_the_function_ref
     }
     assert assigned == {2: [[50, 5]], 0: [], 5: [[20, 5]]}
     assert len(types.calls) == len(runs)
-    shop.send_event(data="r-7")
+    for number in range(len(runs)):
+        shop.send_event(data="r-7", event_id=f"e{number}")
     shop.world.run()
     assert [shop.describe(run)["output"] for run in runs.values()] == [55, 0, 25]
     assert check(shop.world) == []
@@ -185,7 +186,9 @@ def test_a_fork_on_the_newest_version_computes_from_the_values_it_is_given(tmp_p
     request = {**WHY, "step": "wait for paid", "on": "latest", "set": {"amount": 9}}
     fork = shop.insist(lambda: shop.front.fork("default", run, request, CHANCE))["execution"]
     settle(shop)
-    shop.send_event(data="r-7")
+    # The execution and its fork wait for an event each.
+    shop.send_event(data="r-7", event_id="e1")
+    shop.send_event(data="r-7", event_id="e2")
     shop.world.run()
     assert shop.describe(fork)["output"] == 905
     assert shop.describe(run)["output"] == 7

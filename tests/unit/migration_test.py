@@ -313,7 +313,8 @@ def test_a_fork_at_a_step_before_the_migration_has_the_version_of_that_time(
     fork = shop.insist(lambda: shop.front.fork("default", run, request, b"87654321"))["execution"]
     settle(shop)
     assert shop.state(fork).definition == shop.old.hash
-    shop.send_event(data="r-7")
+    for event_id in ("e1", "e2"):  # each execution uses an event of its own
+        shop.send_event(data="r-7", event_id=event_id)
     shop.world.run()
     assert (shop.describe(fork)["output"], shop.describe(run)["output"]) == ("r-7", "r-7")
     assert (shop.scheduled(fork, "check"), shop.scheduled(run, "check")) == (0, 1)

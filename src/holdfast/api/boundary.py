@@ -47,6 +47,8 @@ class NoJson(Misfit):
 #: start slower.
 _PLAIN: Final = (int, str, bool, type(None))
 _WHOLE_MAX: Final = 2**53
+#: How Python annotates a function that never returns.
+_NO_RESULT: Final = (typing.NoReturn, typing.Never)
 
 
 class _Form:
@@ -66,12 +68,16 @@ class _Form:
         try:
             return TypeAdapter(self._annotation)
         except PydanticUserError as error:
-            reason = error.message.partition("\n")[0]
+            # Leave out pydantic's advice on `arbitrary_types_allowed`: no setting gives the values
+            # of such a type a form in JSON.
+            reason = error.message.partition("\n")[0].partition(". Set ")[0]
             shown = getattr(self._annotation, "__name__", self._annotation)
             raise RequestError(
                 "HF520",
                 f"pydantic cannot read the annotation {shown!s:.100}: {reason}",
-                help="annotate with a model, a dataclass, or a type that pydantic knows",
+                help="-> None, also for a function that always raises"
+                if self._annotation in _NO_RESULT
+                else "annotate with a model, a dataclass, or a type that pydantic knows",
             ) from None
 
     def _is_plain(self, value: object) -> bool:

@@ -89,7 +89,7 @@ from holdfast.compiler.statements.functions import function_body
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.statements.ownership import captured_by
 from holdfast.compiler.statements.statements import Statements
-from holdfast.compiler.steps.callables import WHOLE_SECONDS, is_whole
+from holdfast.compiler.steps.callables import WHOLE_SECONDS, boundary_fault, is_whole
 from holdfast.compiler.steps.helpers import calls_changing, is_step, pasted_functions
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.failures import ErrorClasses
@@ -460,6 +460,8 @@ def _start(
     types = signature_of(workflow.function)
     if types.fault is not None:
         unit.refuse(node, "HF004", f"an annotation {types.fault.message}", types.fault.help)
+    elif (refused := boundary_fault(workflow)) is not None:
+        unit.refuse(node, refused.code, refused.message, refused.help)
     values = []
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
         if argument.annotation is None and argument.arg != "self":

@@ -88,6 +88,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF185": "an endpoint that is not https",
         "HF190": "a field that the result of a service does not have",
         "HF191": "a request as a value",
+        "HF520": "an annotation that pydantic cannot read, such as `Iterator[int]`",
         "HF187": "a secret for a task that runs outside of the engine",
     }
 )

@@ -297,7 +297,7 @@ def _fork(decision: Decision, fact: facts.Forked) -> None:
         _hold_back(decision, fact.started)
 
 
-def _hold_back(decision: Decision, fact: facts.Started) -> None:
+def _hold_back(decision: Decision, fact: facts.Started | facts.Renewed) -> None:
     if fact.refused is not None:
         own = _place(decision, decision.state.next_entry, fact.refused)
         decision.emit("ExecutionQueued", **own)
@@ -403,6 +403,7 @@ def _renewed(decision: Decision, fact: facts.Renewed) -> None:
     decision.emit("ContinuedAsNew", definition=fact.program.hash, input=fact.input, **own)
     decision.go_on_with(fact.program)
     enter(decision, ROOT, fact.program.start_at, fact.input, previous)
+    _hold_back(decision, fact)
 
 
 def _is_called(waiting: Attempt | Awaiting) -> bool:

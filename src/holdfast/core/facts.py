@@ -47,12 +47,16 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """The workflow continues as new: with the newest definition, and this input."""
+    """The workflow continues as new: with the newest definition, and this input.
+
+    `refused`: for a later start (`core/later.py`), as that of `Started`.
+    """
 
     entry: int
     attempt: int
     program: Program
     input: Json
+    refused: Refused | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
+from holdfast.asl.resources import AGAIN
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core.advance import WORKER_LOST
 
@@ -35,6 +36,13 @@ def later_ms(arguments: Json, now_ms: int) -> int:
     nanos = nanos_of(str(given["at"])) if "at" in given else None
     after_ms = 1_000 * given.get("delay", 0) if nanos is None else nanos // 1_000_000 - now_ms
     return now_ms + max(round(after_ms), 0)
+
+
+def is_waiting(definition: str) -> bool:
+    """Return True for the hash of the definition of a later start. The execution has not begun with
+    its workflow yet.
+    """
+    return definition == waiting_for(AGAIN)[1]
 
 
 @cache

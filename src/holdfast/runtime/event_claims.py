@@ -10,19 +10,25 @@ decides: an execution claims it by a conditional write before the commit that us
 Only an event that the decision uses is claimed. A claim is repeated for the same execution, so a
 crash between claim and commit loses nothing: the recovery decides again, and claims X again.
 
-**A claim without use.** The commit may be refused, because another worker has stopped E1. The
-worker then gives X back (`kept_events.py`). If it crashes before that, the next execution that
-begins to wait, recovers, times out or is checked by the sweeper reads the log of E1:
+**A claim without use.** The commit may be refused, because another worker has ended the wait or
+E1. The worker then gives X back (`kept_events.py`). If it crashes before that, the recovery of its
+message does so. So does the next execution that begins to wait, recovers, times out or is checked
+by the sweeper. It reads the log of E1:
 
-    E1 runs                   X is left to it
-    E1 has ended with X       X is used: the registration of E1 gets a mark
-    E1 has ended without X    X is free again
+    E1 waits for events of X's name and key    X is left to it
+    E1 has used X                              X is used. If E1 has ended, its registration gets a
+                                               mark
+    otherwise                                  X is free again
 
-E1 may be retried at the same time, and use X after all. So each claim, also a repeated one, has a
-value of its own, and X becomes free only if it still has the claim that was read before the log:
+E1 may be retried or wait anew at the same time, and use X after all. So each claim, also a repeated
+one, has a value of its own: the delivery, and the number of the record that would use X. X becomes
+free only if it still has the claim that was read before the log:
 
     E2   read X: claim c1 ── read the log of E1: ended without X ── free X if its claim is c1
     E1   retried: decide ── claim X again: c2 ── commit
+
+If the log that was read after c1 has no wait for X, then it is longer than the log for which c1 was
+made. So the commit of c1 is refused.
 
 Either E1 claims before E2 writes, and X has c2; or E2 is first, and X has no claim of E1 any
 longer: E1 then claims it as each other execution does.
@@ -132,7 +138,7 @@ def free_claim_of(item: Item) -> Generator[Effect, Any, Item | None]:
 def freed(
     tenant: str, run: str, items: Iterable[Item], now_ms: int
 ) -> Generator[Effect, Any, list[Item]]:
-    """Free the events that ended executions have claimed and not used, and return them. `items`:
+    """Free the events that other executions have claimed and do not use, and return them. `items`:
     all stored events of one name and key.
     """
     found = []
@@ -146,8 +152,8 @@ def freed(
 def abandoned(
     tenant: str, run: str, items: Iterable[Item], now_ms: int
 ) -> Generator[Effect, Any, list[Item]]:
-    """Return the unexpired events that other executions have claimed and, because they have ended,
-    do not use. `items`: all stored events of one name and key.
+    """Return the unexpired events that other executions have claimed and do not use, because they
+    no longer wait. `items`: all stored events of one name and key.
     """
     claimed: dict[str, list[Item]] = {}
     for item in items:
@@ -169,16 +175,28 @@ def abandoned(
 
 
 def unused_by(tenant: str, run: str, items: list[Item]) -> Generator[Effect, Any, list[Item]]:
-    """Return the events that the execution has claimed and, because it has ended, does not use.
-    Mark its registration with the others. `items` were read before: the log is read after them.
+    """Return the events that the execution has claimed and does not use, because it has ended or no
+    longer waits for them. If it has ended, mark its registration with the others.
+
+    `items` are of one name and key. They were read before: the log is read after them.
     """
     state = yield from _state_of(tenant, run)
-    if state is None or not state.is_ended:
+    if state is None or not items or _waits(tenant, state, str(items[0]["pk"])):
         return []
     used = [item for item in items if inbox.event_id(item) in state.used_events]
-    if used:
+    if used and state.is_ended:
         yield from _mark(state, used)
     return [item for item in items if item not in used]
+
+
+def _waits(tenant: str, state: Execution, partition: str) -> bool:
+    """Return True when the execution waits for the events of the partition."""
+    return not state.is_ended and any(
+        isinstance(frame.waiting, Awaiting)
+        and frame.waiting.kind == "event"
+        and keys.event(tenant, frame.waiting.event_name, frame.waiting.event_key) == partition
+        for frame in state.frames.values()
+    )
 
 
 def _state_of(tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:

@@ -123,7 +123,7 @@ def _usable(
     tenant: str, state: Execution, awaiting: Awaiting, now_ms: int
 ) -> Generator[Effect, Any, list[Item]]:
     """Return the stored events that the execution may use, including used and expired ones. Events
-    that ended executions have claimed and not used are freed for it.
+    that other executions have claimed and do not use are freed for it.
     """
     items = yield from inbox.stored_events(tenant, awaiting.event_name, awaiting.event_key)
     found = [item for item in items if inbox.is_for(item, state.run)]

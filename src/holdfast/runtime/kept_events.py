@@ -74,8 +74,8 @@ def give_back(tenant: str, run: str, claim: event_claims.Claim) -> NoResult:
 
 
 def free_abandoned(tenant: str, run: str, name: str, key: str) -> NoResult:
-    """Free the events of the name and key that the execution has claimed and, because it has ended,
-    does not use.
+    """Free the events of the name and key that the execution has claimed and does not use, because
+    it has ended or no longer waits for them.
     """
     items = yield from inbox.stored_events(tenant, name, key)
     claimed = [item for item in items if inbox.CLAIMED in item and item.get(inbox.ADDRESSEE) == run]

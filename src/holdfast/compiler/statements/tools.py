@@ -171,7 +171,8 @@ def _arguments(statements: Statements, node: ast.Call) -> TypedQuery | None:
             return TypedQuery(ObjectOf(items), NONE, fails_of(*values.values()))
         case ast.Call(args=[], keywords=[*words]) if any(word.arg is not None for word in words):
             return _merged(statements, node, words)
-    return _refuse_arguments(statements, node)
+    _refuse_arguments(statements, node)
+    return None
 
 
 def _refuse_arguments(statements: Statements, node: ast.Call) -> None:
@@ -189,7 +190,8 @@ def _merged(statements: Statements, node: ast.Call, words: list[ast.keyword]) ->
         return None
     whole = values[starred[0]]
     if len(starred) > 1 or not (whole.type == UNKNOWN or isinstance(whole.type, DictOf)):
-        return _refuse_arguments(statements, node)
+        _refuse_arguments(statements, node)
+        return None
     named = [(str(word.arg), value) for word, value in zip(words, values, strict=True) if word.arg]
     items = ObjectOf(tuple((name, value.query) for name, value in named))
 

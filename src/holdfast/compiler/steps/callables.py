@@ -21,6 +21,7 @@ from holdfast.api.surface import Pure, Task, Workflow
 from holdfast.api.workflow_only import help_for, message_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.types.models import secret_in
+from holdfast.errors import RequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,17 @@ def _obstacles_of(
     return tuple(_obstacles(declared, seconds_max))
 
 
+def boundary_fault(declared: Task[..., Any] | Workflow[..., Any]) -> RequestError | None:
+    """Return why the first call of the function would fail: pydantic cannot read an annotation.
+    None when it reads all of them.
+    """
+    try:
+        _ = declared.boundary
+    except RequestError as error:
+        return error
+    return None
+
+
 def _obstacles(
     declared: Task[..., Any] | Workflow[..., Any], seconds_max: int
 ) -> Iterator[Obstacle]:
@@ -95,6 +107,9 @@ def _obstacles(
     if signature.fault is not None:
         message = f"an annotation of `{declared.name}` {signature.fault.message}"
         yield Obstacle("HF004", message, signature.fault.help)
+    elif (refused := boundary_fault(declared)) is not None:
+        message = f"`{declared.name}` cannot be called: {refused.message}"
+        yield Obstacle(refused.code, message, refused.help)
     if not signature.has_plain_parameters:
         message = f"`{declared.name}` takes arguments without names, which JSON cannot carry"
         help_ = f"def {declared.function.__name__}(first: str, second: int)"

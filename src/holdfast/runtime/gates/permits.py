@@ -101,10 +101,11 @@ class Permits:
     # -- before an execution begins ----------------------------------------------------------------
 
     def admit(
-        self, tenant: str, workflow: str, data: Json, now_ms: int
+        self, tenant: str, workflow: str, data: Json, definition: str, *, now_ms: int
     ) -> Generator[Effect, Any, Refused | None]:
         """Return None when an execution may begin: no pause covers it, and every limit of its
-        workflow has room. Otherwise return its place in the queue.
+        workflow has room. Otherwise return its place in the queue. `definition` is the hash of the
+        definition with which it begins: a later start needs no place while it waits.
 
         Every worker of the execution shares its permit, whose owner is the tenant. So a second
         delivery of the start finds the permit and continues.
@@ -112,8 +113,11 @@ class Permits:
         paused = yield from self.memory.pause_of(covering(workflow), now_ms)
         if paused is not None:
             return _held_by(paused, (0, 0), now_ms)
+        uses = self.memory.book.of_workflow.get(workflow, ())
+        if not uses or _is_waiting(definition):
+            return None
         taken: list[GateId] = []
-        for use in in_order(self.memory.book.of_workflow.get(workflow, ())):
+        for use in in_order(uses):
             rule = yield from self.memory.rule(use.rule, now_ms)
             gate_id = gate_of(use, rule, data, self.run)
             if not (yield from self._may_begin(gate_id, rule, tenant, now_ms)):
@@ -150,7 +154,7 @@ class Permits:
             if not use.rule.is_rate:
                 now_ms = yield Clock()
                 rule = yield from self.memory.rule(use.rule, now_ms)
-                gate_id = gate_of(use, rule, state.input, self.run)
+                gate_id = gate_of(use, rule, _input_of(state), self.run)
                 yield from self._leave(gate_id, self.tenant, now_ms)
 
     def _leave(self, gate_id: GateId, tenant: str, now_ms: int) -> NoResult:
@@ -361,7 +365,9 @@ class Permits:
         its workflow first; an attempt takes its limits when it begins.
         """
         if ticket[1] == 0:
-            place = yield from self.admit(self.tenant, state.workflow, state.input, now_ms)
+            place = yield from self.admit(
+                self.tenant, state.workflow, state.input, state.definition, now_ms=now_ms
+            )
             if place is not None:
                 return [replace(place, entry=ticket[0])]
         return [Granted(*ticket, queued.gate)]
@@ -534,3 +540,17 @@ def _until_ms(attempt: Attempt, now_ms: int, seconds_max: int) -> int:
         return attempt.claim.until_ms
     seconds = min(attempt.timeout_seconds or CLAIM_SECONDS_DEFAULT, seconds_max)
     return now_ms + seconds * 1_000 + CLAIM_GRACE_MS
+
+
+def _is_waiting(definition: str) -> bool:
+    # Imported here because few workflows have limits. Each module that is imported makes the start
+    # of a Lambda function slower.
+    from holdfast.core.later import is_waiting  # noqa: PLC0415
+
+    return is_waiting(definition)
+
+
+def _input_of(state: Execution) -> Json:
+    """Return the input of the workflow, also when a later start was stopped before it began."""
+    written: Any = state.input
+    return written["arguments"] if _is_waiting(state.definition) else state.input

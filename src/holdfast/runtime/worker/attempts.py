@@ -367,7 +367,7 @@ class Attempts:
         # makes the start of a Lambda function slower.
         from holdfast.runtime.worker.own_commands import carry_out  # noqa: PLC0415
 
-        return (yield from carry_out(self.setting, self.log, attempt))
+        return (yield from carry_out(self.setting, self.log, self.permits, attempt))
 
     def _start_workflow(self, attempt: Attempt, now_ms: int) -> Generator[Effect, Any, Fact]:
         """Start the called workflow in this thread. It takes two effects and runs no task, only the

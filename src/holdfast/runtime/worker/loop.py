@@ -280,6 +280,7 @@ class Processing:
             # their permits. Do it here, or the permits would stay taken until they expire.
             yield from self.attempts.release()
             yield from self._give_back_claims()
+            yield from self._give_back_earlier_claim()
         return is_done
 
     def _run(self) -> Delivers:
@@ -382,6 +383,19 @@ class Processing:
 
                 yield from kept_events.give_back(self.log.tenant, self.log.run, claim)
 
+    def _give_back_earlier_claim(self) -> NoResult:
+        """Give back the event of this message, if the execution has neither used it nor waits for
+        it any longer. A worker that received the message before may have claimed it and crashed.
+        """
+        state, event = self.log.state, self.errand.body.get("event")
+        if not self.errand.is_recovering or event is None or state is None:
+            return
+        if event["id"] not in state.used_events:
+            from holdfast.runtime import kept_events  # noqa: PLC0415  (as in `_give_back_claims`)
+
+            tenant, run = self.log.tenant, self.log.run
+            yield from kept_events.free_abandoned(tenant, run, event["name"], event["key"])
+
     def _free_abandoned(self) -> NoResult:
         """Free the events that the ended execution has claimed and not used. The worker of the
         claim has crashed, and SQS has delivered its message again.
@@ -438,7 +452,7 @@ class Processing:
             return (yield from self._fork(data))
         started = self.errand.started(data)
         place = yield from self.attempts.permits.admit(
-            self.log.tenant, started.workflow, data, (yield Clock())
+            self.log.tenant, started.workflow, data, body["definition"], now_ms=(yield Clock())
         )
         started = replace(started, refused=place)
         now_ms = yield Clock()
@@ -471,7 +485,8 @@ class Processing:
         forked = yield from forking.read(self.log, programs, started, request)
         now_ms = yield Clock()
         place = yield from self.attempts.permits.admit(
-            self.log.tenant, forked.started.workflow, forked.input, now_ms
+            *(self.log.tenant, forked.started.workflow, forked.input, self._definition),
+            now_ms=now_ms,
         )
         forked = replace(forked, started=replace(forked.started, refused=place))
         moment = self.moments.at(now_ms, self.errand.body["t0"])
@@ -628,7 +643,10 @@ class Processing:
 
         tenant, taken = self.log.tenant, set[str]()
         while step.state.used_events is not state.used_events:
-            wanted = event_claims.claims_of(state, step.state, self.offered, self.log.owner)
+            # The number of the next record makes the claim differ from an earlier one of this
+            # delivery, whose commit was refused.
+            value = f"{self.log.owner}.{self.log.sequence + 1}"
+            wanted = event_claims.claims_of(state, step.state, self.offered, value)
             lost = None
             for claim in (one for one in wanted.values() if one.event_id not in taken):
                 if not (yield from event_claims.take(tenant, state.run, claim)):

@@ -32,7 +32,7 @@ from holdfast.asl.resources import (
 from holdfast.core import facts
 from holdfast.core.decision import iso_time
 from holdfast.core.facts import Fact
-from holdfast.core.later import later_ms
+from holdfast.core.later import is_waiting, later_ms
 from holdfast.core.migrating import keeps_key
 from holdfast.core.state import Attempt, Execution
 from holdfast.errors import RequestError, VaultFault
@@ -42,7 +42,8 @@ from holdfast.runtime.commands.events import event
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start import start
 from holdfast.runtime.commands.stop import stop
-from holdfast.runtime.effects import SECRET_UNAVAILABLE, Effect
+from holdfast.runtime.effects import SECRET_UNAVAILABLE, Clock, Effect
+from holdfast.runtime.gates.permits import Permits
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker.config import WorkerConfig
@@ -53,7 +54,9 @@ _ID_CHARACTERS: Final = 32
 _CHANCE_BYTES: Final = 7
 
 
-def carry_out(setting: WorkerConfig, log: Log, attempt: Attempt) -> Generator[Effect, Any, Fact]:
+def carry_out(
+    setting: WorkerConfig, log: Log, permits: Permits, attempt: Attempt
+) -> Generator[Effect, Any, Fact]:
     """Carry out the command. Return its result, or the reason why it was refused."""
     assert log.state is not None
     ticket = attempt.entry, attempt.attempt
@@ -64,7 +67,7 @@ def carry_out(setting: WorkerConfig, log: Log, attempt: Attempt) -> Generator[Ef
             request_id = yield from _ask(setting.lookup(), log.state, log.tenant, attempt)
             return facts.Submitted(*ticket, {"request": request_id})
         if attempt.target == AGAIN:
-            return (yield from _renewed(setting, log, log.state, attempt))
+            return (yield from _renewed(setting, log, permits, log.state, attempt))
         output = yield from _output(setting.lookup(), log.state, log.tenant, attempt)
     except RequestError as refusal:
         return _failed(attempt, INVALID_ARGUMENTS, refusal.message)
@@ -134,9 +137,11 @@ def _ask(
 
 
 def _renewed(
-    setting: WorkerConfig, log: Log, state: Execution, attempt: Attempt
+    setting: WorkerConfig, log: Log, permits: Permits, state: Execution, attempt: Attempt
 ) -> Generator[Effect, Any, Fact]:
-    """Store the newest definition. Return it, and the input converted to its types."""
+    """Store the newest definition. Return it, and the input converted to its types. A later start
+    needs a place under the limits of its workflow now.
+    """
     frame = state.frame_of(attempt.entry)
     if frame is None or frame.owner is not None:
         cause = "only the whole execution goes on as new, not one of its branches"
@@ -151,7 +156,13 @@ def _renewed(
     yield from setting.programs.store(log.tenant, definition)
     yield from setting.programs.fetch(log.tenant, definition.hash)
     program = setting.programs.program(definition.hash)
-    return facts.Renewed(attempt.entry, attempt.attempt, program, data)
+    place = None
+    if is_waiting(state.definition):
+        now_ms = yield Clock()
+        place = yield from permits.admit(
+            log.tenant, state.workflow, data, definition.hash, now_ms=now_ms
+        )
+    return facts.Renewed(attempt.entry, attempt.attempt, program, data, place)
 
 
 def _once(run: str, entry: int) -> tuple[str, bytes]:

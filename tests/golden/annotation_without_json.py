@@ -1,0 +1,35 @@
+# ruff: noqa
+# mypy: ignore-errors
+from __future__ import annotations
+
+from collections.abc import Iterator
+from sqlite3 import Connection
+from typing import NoReturn
+
+from holdfast import task, workflow
+
+
+@task
+def numbers() -> Iterator[int]:
+    return iter([1])
+
+
+@task
+def count(connection: Connection | None = None) -> int:
+    return 1
+
+
+@workflow
+def flow() -> int:
+    numbers()
+    return count()
+
+
+@workflow
+def fails() -> Exception:
+    raise ValueError("wrong")
+
+
+@workflow
+def always_fails() -> NoReturn:
+    raise ValueError("wrong")
