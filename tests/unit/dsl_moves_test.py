@@ -60,6 +60,15 @@ def tags_of(jobs: list[Job]) -> list[str]:
 def through(jobs: list[Job]) -> list[str]:
     return tags_of(jobs)
 
+def group(groups: dict[str, list[str]], name: str) -> None:
+    groups.setdefault(name, []).append(name)
+
+def group_all(groups: dict[str, list[str]], names: list[str]) -> None:
+    for name in names:
+        if name not in groups:
+            groups[name] = []
+        groups[name].append(name)
+
 @task
 def made(name: str) -> Job:
     return Job(name=name)
@@ -89,6 +98,8 @@ SAME = {
     "an or": "free = state.jobs or []; free.append(Job(name='z')); return [free]",
     "a name of each round": "free = 0\n    for name in ['p', 'q']:\n"
     "        job = made(name); kept = job; kept.tags.append(name); free += len(kept.tags)",
+    "groups that functions change": "free: dict[str, list[str]] = {}\n"
+    "    group(free, 'p'); group(free, 'p'); group_all(free, ['p', 'q'])",
     "a case": "free = 0; job: Job | None = made('m')\n    match job:\n"
     "        case Job() as found:\n            found.tags.append('q'); free = len(found.tags)\n"
     "        case None:\n            pass",
@@ -118,6 +129,9 @@ SHARED = {
     "a name that an outer loop reads": "free = 0; jobs = [made('m')]\n"
     "    for _ in range(2):\n        free += len(jobs)\n        for _ in range(2):\n"
     "            jobs = [made('n')]; kept = jobs; kept.append(made('o'))",
+    "a group between two calls of a local function": "groups: dict[str, list[str]] = {}\n"
+    "    def put(name: str) -> None:\n        groups.setdefault(name, []).append(name)\n"
+    "    put('p'); free = groups['p']; put('p')",
     "a name in an expression": "job = made('m'); free = [job, (kept := job)]\n"
     "    kept.tags.append('q')",
     "a name of a function inside": "job = made('m')\n    def shown() -> Job:\n"
@@ -197,6 +211,31 @@ def test_the_refusal_names_the_other_holder_and_the_copy_that_works(tmp_path: Pa
     )
     with loaded(tmp_path, mended) as module:
         assert_same(module.flow, {"state": STATE})
+
+
+PARTS = {
+    "state.jobs[0].add('q')": "own = copy.deepcopy(state.jobs[0])\nown.add(…)\nstate.jobs[0] = own",
+    "group(state.groups.get('p', {}), 'p')": "own = copy.deepcopy(state.groups.get('p', {}))\n"
+    "group(own)",
+}
+
+
+@pytest.mark.parametrize("line", PARTS)
+def test_the_refusal_of_a_part_as_an_argument_is_code_that_python_can_run(
+    line: str, tmp_path: Path
+) -> None:
+    source = HEADER.replace(
+        "    tags: list[str] = []\n",
+        "    tags: list[str] = []\n    def add(self, one: str) -> None:\n"
+        "        self.tags.append(one)\n",
+    ).replace(
+        "    jobs: list[Job] = []\n",
+        "    jobs: list[Job] = []\n    groups: dict[str, dict[str, list[str]]] = {}\n",
+    )
+    flow = f"{source}\n@workflow\ndef flow(state: State) -> State:\n    {line}\n    return state\n"
+    with loaded(tmp_path, flow) as module, pytest.raises(CompileErrors) as refused:
+        compile_workflow(module.flow)
+    assert [one.help for one in refused.value.diagnostics][:1] == [PARTS[line]]
 
 
 def test_an_optional_list_is_taken_from_in_a_loop_inside_a_loop(tmp_path: Path) -> None:

@@ -223,3 +223,46 @@ except Exception:
         pytest.raises(CompileErrors, match="HF013"),
     ):
         compile_workflow(module.flow)
+
+
+LIBRARY = """
+from decimal import Decimal
+import json
+import statistics
+from holdfast import task, workflow
+
+@task
+def parsed(text: str) -> int:
+    return int(json.loads(text))
+
+@workflow
+def flow(text: str) -> list[str]:
+    found: list[str] = []
+    try:
+        found.append(str(parsed(text)))
+    except ValueError as err:
+        found.append(str(err))
+    try:
+        found.append(str(json.loads(text)))
+    except ValueError as err:
+        found.append(str(err))
+    try:
+        found.append(str(statistics.mean([float(k) for k in text if k == "5"])))
+    except ValueError as err:
+        found.append(str(err))
+    try:
+        found.append(str(Decimal(1) / Decimal(text)))
+    except ZeroDivisionError:
+        found.append("zero")
+    except ArithmeticError:
+        found.append("no number")
+    return found
+"""
+
+
+@pytest.mark.parametrize("text", ["5", "0", "x"])
+def test_a_handler_for_a_builtin_error_catches_its_subclass_of_pythons_library(
+    text: str, tmp_path: Path
+) -> None:
+    with loaded(tmp_path, LIBRARY) as module:
+        assert_same(module.flow, {"text": text})

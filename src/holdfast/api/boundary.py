@@ -47,6 +47,8 @@ class NoJson(Misfit):
 #: start slower.
 _PLAIN: Final = (int, str, bool, type(None))
 _WHOLE_MAX: Final = 2**53
+#: How Python annotates a function that never returns.
+_NO_RESULT: Final = (typing.NoReturn, typing.Never)
 
 
 class _Form:
@@ -73,7 +75,9 @@ class _Form:
             raise RequestError(
                 "HF520",
                 f"pydantic cannot read the annotation {shown!s:.100}: {reason}",
-                help="annotate with a model, a dataclass, or a type that pydantic knows",
+                help="-> None, also for a function that always raises"
+                if self._annotation in _NO_RESULT
+                else "annotate with a model, a dataclass, or a type that pydantic knows",
             ) from None
 
     def _is_plain(self, value: object) -> bool:

@@ -24,3 +24,8 @@ def flow() -> int:
 @workflow
 def fails() -> None:
     raise ValueError("wrong")
+
+
+@workflow
+def always_fails() -> None:
+    raise ValueError("wrong")

@@ -9,9 +9,12 @@ none is taken out while it may still change. `owns_inner_lists` reads that off t
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from holdfast.compiler.steps.helpers import own_parts
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -115,7 +118,13 @@ def owns_inner_lists(
     """Return True when only the dict `name` refers to its lists while they may change."""
     parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
     changes = [node for node in ast.walk(function) if _changes(node, name)]
-    last = max(node.end_lineno or node.lineno for node in changes if isinstance(node, ast.Expr))
+    own = [node for node in own_parts(function) if _changes(node, name)]
+    if not changes:
+        # The change stands in a helper that is pasted, under the name of its parameter.
+        return False
+    # A local function may change a list at each of its calls, so no use is behind the last change.
+    lines = [node.end_lineno or node.lineno for node in own if isinstance(node, ast.Expr)]
+    last = max(lines) if len(own) == len(changes) else math.inf
     loops = {loop for node in changes for loop in _loops_around(parents, node)}
     for use in ast.walk(function):
         if not isinstance(use, ast.Name) or use.id != name:

@@ -113,7 +113,12 @@ def _check_new(
     if not statements.is_fresh(node):
         text = statements.unit.text(node)
         message = f"`{helper.name}` changes `{name}` in place, and `{text}` is a part or a new name"
-        help_ = f"own = copy.deepcopy({text})\n{helper.name}(own)\n{text} = own"
+        is_of_model = isinstance(call.func, ast.Attribute) and node is call.func.value
+        lines = [f"own = copy.deepcopy({text})"]
+        lines.append(f"own.{helper.name}(…)" if is_of_model else f"{helper.name}(own)")
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            lines.append(f"{text} = own")
+        help_ = "\n".join(lines)
         raise refuse(statements.expressions, node, "HF023", message, help_)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import decimal
+import json
+import statistics
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +19,16 @@ from holdfast.asl import error_names
 #: The modules with the errors of the language. Only their classes count as known, because other
 #: modules of Holdfast are not imported in every process.
 _SURFACE: Final = "holdfast.api."
+#: Errors of Python's library that a handler for one of its builtin errors catches, too. Functions
+#: that are steps raise them. This module imports them, so each process knows them.
+_LIBRARY_ERRORS: Final = frozenset(
+    {
+        decimal.DivisionByZero,
+        decimal.InvalidOperation,
+        json.JSONDecodeError,
+        statistics.StatisticsError,
+    }
+)
 _LIBRARY_ROOTS: Final = tuple(
     path for name, path in sysconfig.get_paths().items() if name in ("stdlib", "purelib", "platlib")
 )
@@ -40,9 +53,9 @@ class ErrorClasses:
     """The error classes that can occur in a workflow: a state machine compares names, not classes.
 
     The definition must not depend on the modules that a process happens to have imported. So a
-    subclass counts only if it is a builtin, or belongs to the language, or is found in the author's
-    own modules: that of the workflow, and modules that it imports directly or indirectly, without
-    libraries.
+    subclass counts only if it is a builtin, or belongs to the language, or is one of a few of
+    Python's library, or is found in the author's own modules: that of the workflow, and modules
+    that it imports directly or indirectly, without libraries.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -69,6 +82,7 @@ class ErrorClasses:
     def _knows(self, cls: type[BaseException]) -> bool:
         return (
             cls.__module__ == builtins.__name__
+            or cls in _LIBRARY_ERRORS
             or cls.__module__.startswith(_SURFACE)
             or cls.__module__ in self._modules
             or id(cls) in self._named
