@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from holdfast.core import cancelling
 from holdfast.core.facts import RedriveRequested, StopRequested
 from tests.builders import Machine, call, machine
 from tests.unit.core_kit import Case, part
@@ -107,6 +110,33 @@ def test_a_stop_is_not_forgotten_when_two_deadlines_pass_after_it() -> None:
     assert case.succeed().positions == ["early"]
     assert case.succeed().positions == ["late"]
     assert case.succeed().status == "ABORTED"
+
+
+def test_a_stop_ends_a_loop_that_never_waits_behind_a_shield(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """with shielded(): with timeout(60): one (undone). Then a loop that only sends events. The stop
+    is requested after the deadline has passed.
+    """
+    monkeypatch.setattr(cancelling, "PLAIN_TASKS_WHEN_CANCELLED_MAX", 5)
+    states, undo = part("one", "after")
+    inside = ["one", "undo one", "one undone"]
+    event = {"name": "paid", "key": "k", "data": 1}
+    loop = {"Type": "Task", "Resource": "holdfast:send", "Arguments": event, "Next": "loop"}
+    definition = machine(
+        {"inner": passed("one"), **states, "after": call("after"), "loop": loop},
+        Holdfast={
+            "Undo": [undo],
+            "Deadlines": [block("inner", 60, inside, "loop")],
+            "Shielded": [["inner", *inside]],
+        },
+    )
+    case = Case(definition).start().after(61).offer(STOP).succeed()
+    assert case.positions == ["loop"]
+    for _ in range(10):
+        if case.status == "RUNNING":
+            case.succeed()
+    assert case.status == "ABORTED"
 
 
 # -- lanes -----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import to_step_functions
+from holdfast.errors import RequestError
 from holdfast.runtime.effects import Effect
 from holdfast.testing import World
 from holdfast_simulator.invariants import StoredHistory, histories
@@ -331,3 +332,14 @@ def test_a_crash_anywhere_loses_no_place_of_a_later_start(when: When) -> None:
     story(counting)
     for number in some(counting.numbers):
         story(CrashAt(number, when))
+
+
+@pytest.mark.parametrize("call", ["start", "event"])
+def test_a_client_refuses_a_time_without_a_zone(call: str) -> None:
+    client = Client.of(MemoryStack(later_flows.__name__).api)
+    at = datetime(2027, 1, 16, 8)  # noqa: DTZ001  (the test is about such a time)
+    with pytest.raises(RequestError, match="expected a time with its zone"):
+        if call == "start":
+            client.start("limited", {"name": "a"}, at=at)
+        else:
+            client.event("paid", "k1", 1, at=at)

@@ -303,7 +303,8 @@ def _cancel(
     another reason.
     """
     held = frame.cancelled
-    noted = _among(decision, frame, held, reason)
+    # An outer reason needs the number, too: it stays when the frame leaves the inner block.
+    noted = _among(decision, frame, held, {**reason, "entry": decision.state.next_entry})
     if noted is not held or over:
         undone = () if held is None else held.get("undone", ())
         entry = noted.get("entry", decision.state.next_entry)

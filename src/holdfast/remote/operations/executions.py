@@ -53,7 +53,7 @@ def start(
     """
     fields = {"workflow": workflow, "input": data, "name": name, "priority": priority}
     if at is not None:
-        fields["at"] = at.astimezone().isoformat()
+        fields["at"] = at.isoformat()
     return cast("Started", (yield from post("/executions", fields)))
 
 

@@ -36,7 +36,7 @@ def event(
     event that the workflow declares with None. With `at` it is sent at that time, by the execution
     whose id the result has as `later`.
     """
-    moment = None if at is None else at.astimezone().isoformat()
+    moment = None if at is None else at.isoformat()
     fields = {"name": name, "key": key, "id": id, "execution": execution, "at": moment}
     return (yield from post("/events", fields, data=data))
 
