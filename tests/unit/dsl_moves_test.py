@@ -238,6 +238,26 @@ def test_the_refusal_of_a_part_as_an_argument_is_code_that_python_can_run(
     assert [one.help for one in refused.value.diagnostics][:1] == [PARTS[line]]
 
 
+def test_the_refusal_of_a_shadowed_name_of_a_helper_names_it(tmp_path: Path) -> None:
+    source = """
+def put(found: list[int], one: int) -> None:
+    found.append(max(one, 2))
+
+@workflow
+def flow() -> list[int]:
+    max = 7
+    found: list[int] = []
+    put(found, 1)
+    return [*found, max]
+"""
+    with loaded(tmp_path, HEADER + source) as module, pytest.raises(CompileErrors) as refused:
+        compile_workflow(module.flow)
+    assert "own_max = …" in str(refused.value)
+    mended = source.replace("max = 7", "own_max = 7").replace(", max]", ", own_max]")
+    with loaded(tmp_path, HEADER + mended) as module:
+        assert assert_same(module.flow, {}).output == [2, 7]
+
+
 def test_an_optional_list_is_taken_from_in_a_loop_inside_a_loop(tmp_path: Path) -> None:
     source = """
 @workflow

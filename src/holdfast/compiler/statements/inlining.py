@@ -73,7 +73,7 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
     given = given_arguments(statements.expressions, call, helper)
     if given is None:
         raise StepRefused
-    if changed_by(helper) and can_paste(statements, helper):
+    if changed_by(helper) and can_paste(statements, call, helper):
         before = len(statements.unit.diagnostics)
         found = _finish(statements, call, paste(statements, call, helper, given))
         if len(statements.unit.diagnostics) > before and not helper.is_local:

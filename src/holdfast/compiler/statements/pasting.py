@@ -42,15 +42,28 @@ if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
 
-def can_paste(statements: Statements, helper: Helper) -> bool:
+def can_paste(statements: Statements, call: ast.Call, helper: Helper) -> bool:
     """Return True when the body means the same in the scope of the caller."""
     node, scope = helper.node, statements.scope
     if has_functions(node):
         return False
     if helper.is_local:
         return scope is helper.sees and not lacks_nonlocal(helper)
-    read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - _own_names(node)
-    return not any(map(scope.is_local, read))
+    shadowed = _shadowed(statements, helper)
+    if shadowed and changed_by(helper):
+        name = min(shadowed)
+        message = (
+            f"`{helper.name}` changes its argument, and `{name}` has another value here than in it"
+        )
+        help_ = f"own_{name} = …, in place of `{name}`"
+        raise refuse(statements.expressions, call, "HF023", message, help_)
+    return not shadowed
+
+
+def _shadowed(statements: Statements, helper: Helper) -> set[str]:
+    """Return the names that the helper reads in its module, and that the caller assigns."""
+    read = {part.id for part in ast.walk(helper.node) if isinstance(part, ast.Name)}
+    return {name for name in read - _own_names(helper.node) if statements.scope.is_local(name)}
 
 
 def paste(
@@ -116,7 +129,7 @@ def _check_new(
         is_of_model = isinstance(call.func, ast.Attribute) and node is call.func.value
         lines = [f"own = copy.deepcopy({text})"]
         lines.append(f"own.{helper.name}(…)" if is_of_model else f"{helper.name}(own)")
-        if isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
             lines.append(f"{text} = own")
         help_ = "\n".join(lines)
         raise refuse(statements.expressions, node, "HF023", message, help_)
