@@ -307,8 +307,9 @@ def _cancel(
     noted = _among(decision, frame, held, {**reason, "entry": decision.state.next_entry})
     if noted is not held or over:
         undone = () if held is None else held.get("undone", ())
+        told = {name: value for name, value in noted.items() if name != "entry"}
         entry = noted.get("entry", decision.state.next_entry)
-        told = {**noted, "undone": list(undone), "entry": entry}
+        told |= {"undone": list(undone), "entry": entry}
         decision.emit("Cancelled", frame=frame.id, reason=told, over=list(over))
     is_innermost = noted is not held and noted.get("deadline") == reason.get("deadline")
     if is_innermost and not _is_shielded(decision, frame, reason):
