@@ -21,10 +21,15 @@ def odd(numbers: list[int]) -> None:
     numbers.append(1 & 2)
 
 
+def top(numbers: list[int]) -> None:
+    numbers.append(max(len(numbers), 2))
+
+
 @workflow
 def flow(order: Order, numbers: list[int]) -> int:
     line = Line(sku="a", qty=1, unit_cents=5)
     lines: list[Line] = []
+    max = 9
 
     def down(n: int) -> None:
         lines.append(line)
@@ -33,8 +38,9 @@ def flow(order: Order, numbers: list[int]) -> int:
 
     add(order.lines, line)
     odd(numbers)
+    top(numbers)
     put(1)
     same = numbers
     put(2, numbers)
     down(3)
-    return add(lines, line) + len(same)
+    return add(lines, line) + len(same) + max

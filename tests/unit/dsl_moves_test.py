@@ -132,6 +132,8 @@ SHARED = {
     "a group between two calls of a local function": "groups: dict[str, list[str]] = {}\n"
     "    def put(name: str) -> None:\n        groups.setdefault(name, []).append(name)\n"
     "    put('p'); free = groups['p']; put('p')",
+    "a group before a function changes it": "groups: dict[str, list[str]] = {'p': []}\n"
+    "    groups['p'].append('a'); free = groups['p']; group(groups, 'p')",
     "a name in an expression": "job = made('m'); free = [job, (kept := job)]\n"
     "    kept.tags.append('q')",
     "a name of a function inside": "job = made('m')\n    def shown() -> Job:\n"

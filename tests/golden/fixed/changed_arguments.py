@@ -21,10 +21,15 @@ def odd(numbers: list[int]) -> None:
     numbers.append(0)
 
 
+def top(numbers: list[int]) -> None:
+    numbers.append(max(len(numbers), 2))
+
+
 @workflow
 def flow(order: Order, numbers: list[int]) -> int:
     line = Line(sku="a", qty=1, unit_cents=5)
     lines: list[Line] = []
+    own_max = 9
 
     def down(n: int) -> None:
         for _ in range(n + 1):
@@ -34,6 +39,7 @@ def flow(order: Order, numbers: list[int]) -> int:
     add(own, line)
     order.lines = own
     odd(numbers)
+    top(numbers)
     more: list[int] = []
     put(1, numbers=more)
     same = numbers
@@ -41,4 +47,4 @@ def flow(order: Order, numbers: list[int]) -> int:
     put(2, numbers)
     down(3)
     changed = add(lines, line)
-    return changed + len(same)
+    return changed + len(same) + own_max

@@ -82,7 +82,11 @@ def as_assignment(statements: Statements, node: ast.Expr) -> ast.Assign | None:
     known = statements.unit.inner_changes
     if node not in known:
         has_step = any(map(statements.is_durable, ast.walk(change.key)))
-        is_owner = not has_step and owns_inner_lists(function, change.name, statements.is_durable)
+        # The lines of a pasted helper do not say when they run: `ownership` decides.
+        is_pasted = bool(statements.pasted)
+        is_owner = not (has_step or is_pasted) and owns_inner_lists(
+            function, change.name, statements.is_durable
+        )
         known[node] = _assignment(node, change) if is_owner else None
     return known[node]
 
@@ -119,9 +123,6 @@ def owns_inner_lists(
     parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
     changes = [node for node in ast.walk(function) if _changes(node, name)]
     own = [node for node in own_parts(function) if _changes(node, name)]
-    if not changes:
-        # The change stands in a helper that is pasted, under the name of its parameter.
-        return False
     # A local function may change a list at each of its calls, so no use is behind the last change.
     lines = [node.end_lineno or node.lineno for node in own if isinstance(node, ast.Expr)]
     last = max(lines) if len(own) == len(changes) else math.inf
