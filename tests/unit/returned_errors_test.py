@@ -292,3 +292,24 @@ def test_nothing_is_counted_where_every_error_is_returned(limit: str) -> None:
     call: Callable[..., Any] = each
     with pytest.raises(ValueError, match="return_exceptions is not given with"):
         call([1], str, return_exceptions=True, **{limit: 1})
+
+
+def test_the_help_for_a_raised_item_that_may_be_a_value_is_code_that_works(tmp_path: Path) -> None:
+    flow = """
+@workflow
+def flow(orders: list[str]) -> str:
+    outcomes = each(orders, count, return_exceptions=True)
+    {}
+    return "paid"
+"""
+    with (
+        loaded(tmp_path, HEADER + flow.format("raise outcomes[0]")) as module,
+        pytest.raises(CompileErrors) as refused,
+    ):
+        compile_workflow(module.flow)
+    (help_,) = [one.help for one in refused.value.diagnostics if one.code == "HF043"]
+    assert help_ is not None
+    mended = flow.format(help_.replace("\n", "\n    "))
+    with loaded(tmp_path, HEADER + mended) as module:
+        assert assert_same(module.flow, {"orders": ["bad"]}).error == "Declined"
+        assert assert_same(module.flow, {"orders": ["tea"]}).output == "paid"

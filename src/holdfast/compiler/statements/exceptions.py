@@ -20,7 +20,15 @@ from holdfast.compiler.statements.flow import HandlerPoint, Meeting
 from holdfast.compiler.steps.helpers import find_tools
 from holdfast.compiler.types.error_fields import coded_names, common_fields, defaults_of
 from holdfast.compiler.types.failures import has_plain_text, names_of
-from holdfast.compiler.types.types import STR, ErrorOf, describe, is_refused, is_text, members_of
+from holdfast.compiler.types.types import (
+    NONE,
+    STR,
+    ErrorOf,
+    describe,
+    is_refused,
+    is_text,
+    members_of,
+)
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -213,6 +221,10 @@ def _reraise(statements: Statements, node: ast.Raise, caught: TypedQuery | None)
             text = statements.unit.text(node.exc)
             message = f"`{text}` may be no error here: it is {describe(caught.type)}"
             help_ = f"`assert {text} is not None` on the line before"
+            if any(not isinstance(one, ErrorOf) and one != NONE for one in members_of(caught.type)):
+                name = text if isinstance(node.exc, ast.Name) else "error"
+                line = "" if name == text else f"{name} = {text}\n"
+                help_ = f"{line}if isinstance({name}, Exception):\n    raise {name}"
             statements.unit.refuse(node.exc, "HF043", message, help_)
             return
         if not isinstance(caught.query, Variable):
