@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from holdfast.runtime.effects import (
     Delete,
     Effect,
     Message,
+    NoResult,
     PutIfAbsent,
     Query,
     RunTask,
@@ -575,6 +577,10 @@ def test_a_worker_frozen_before_each_of_two_first_tasks_begins_them_after_the_st
     assert judged(flow, swarm, choices, stops=True) == ()
 
 
+def sent_at_once(body: Mapping[str, Any]) -> NoResult:
+    yield Send((Message(body),), "starts")
+
+
 def unread(*_: object) -> Any:
     return
     yield
@@ -584,10 +590,11 @@ def test_a_child_with_lost_workers_reports_them_to_a_parent_with_fewer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The parent is still beginning the call; its judge counted the parent's own losses (I5)."""
-    # The schedule numbers its effects: a repeated start did not read the log then, and starts had
-    # no rows.
+    # The schedule numbers its effects: a repeated start did not read the log then and was sent at
+    # once, and starts had no rows.
     monkeypatch.setattr(start, "_state_of", unread)
     monkeypatch.setattr(pending_starts, "guard", unread)
+    monkeypatch.setattr(pending_starts, "send_again", sent_at_once)
     (deployed,) = [one for one in levels.programs(None) if one.scenario.name == "slow child undoes"]
     choices: list[DrawnChoice] = [
         ("effect", 2, "throttled"),

@@ -142,12 +142,15 @@ def test_a_fork_of_a_fork_keeps_the_deadlines_of_the_blocks_around_its_step() ->
     assert [begin_of(events, number) for number in (2, 4, 9)] == [4, 6, None]
 
 
-def test_a_running_origin_goes_on_and_the_fork_may_use_the_event_that_it_has_used() -> None:
+def test_a_fork_uses_an_event_of_its_own_and_not_that_of_its_origin() -> None:
     shop, run, _ = done(machine({"paid": wait_for("paid", "last"), "last": call("last")}))
     shop.send_event()
     settle(shop)
     told = fork(shop, run, "paid")
     assert told["not_taken_back"] == {"tasks": ["last"], "events": ["e1"]}
+    assert shop.describe(told["execution"])["status"] == "RUNNING"
+    shop.send_event(event_id="e2")
+    settle(shop)
     assert shop.describe(told["execution"])["status"] == "SUCCEEDED"
 
 

@@ -43,7 +43,9 @@ def client_context(context: TaskContext) -> dict[str, Any]:
 
 def context_fields(context: TaskContext) -> dict[str, Any]:
     """Return the context as JSON, from which `TaskContext(**…)` makes it again."""
-    names = [one.name for one in fields(context) if one.name != "is_over"]
+    # The callables belong to this process.
+    own = {"is_over", "load_progress"}
+    names = [one.name for one in fields(context) if one.name not in own]
     return {name: getattr(context, name) for name in names}
 
 
