@@ -59,8 +59,8 @@ def test_two_types_of_an_event_are_refused_with_both_workflows(holdfast: Project
 
 def test_two_types_of_a_request_are_refused(holdfast: Project) -> None:
     flows = REQUEST.format("sizes", "Size") + REQUEST.format("names", "str")
-    holdfast.module("requests", TYPES + flows)
-    refusal = refusal_of(holdfast, "requests")
+    holdfast.module("askings", TYPES + flows)
+    refusal = refusal_of(holdfast, "askings")
     assert "the request 'answer' is Size in sizes and str in names" in refusal
     assert 'receive("answer", Size | str, key=…)' in refusal
 
