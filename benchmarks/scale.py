@@ -140,8 +140,8 @@ def measure(definition: Machine, executions: int = EXECUTIONS) -> Load:
     if "paid" in str(definition):
         shop.world.run(until_ms=shop.world.now_ms + 1_000)
         for number in range(executions):
-            request = {"name": "paid", "key": f"order-{number}", "data": None, "id": "e1"}
-            shop.world.call(shop.front.event(shop.tenant, request, bytes(8)))
+            event = {"name": "paid", "key": f"order-{number}", "data": "", "id": "e1"}
+            shop.world.call(shop.front.event(shop.tenant, event, bytes(8)))
     shop.world.run()
     load.deliveries = services.usage.sqs_deliveries / executions
     return load
