@@ -30,7 +30,7 @@ from holdfast.api.surface import Task, Workflow
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.core.schedules import Rule
-from holdfast.errors import GoneTypeError, RequestError, ServiceFault, WorkflowError
+from holdfast.errors import GoneTypeError, HoldfastError, RequestError, ServiceFault, WorkflowError
 from holdfast.limits import EVENT_RETENTION_SECONDS
 from holdfast.runtime.child_workflows import Workflows
 from holdfast.runtime.commands.tokens import SigningKeys
@@ -283,7 +283,8 @@ def _stored_progress(effect: RunTask, perform: Perform) -> Outside | None:
     def load() -> Any:
         try:
             return run(heartbeats.progress_of(step), perform)
-        except ServiceFault:
+        except HoldfastError:
+            # An outage, or an item that this code cannot read: the task begins from its start.
             return None
 
     pulse = StoredPulse(seconds, time.monotonic, store)

@@ -89,9 +89,12 @@ class StoredPulse(Pulse):
             self.save()
 
     def save(self) -> None:
-        if self._unsaved is not None and self._store(self._unsaved):
+        if self._unsaved is None:
+            return
+        # Also after a failure: in an outage each heartbeat would otherwise wait for its own tries.
+        self._next = self._clock() + self._pause
+        if self._store(self._unsaved):
             self._unsaved = None
-            self._next = self._clock() + self._pause
 
 
 def packages_of(tasks: Iterable[Task[..., Any]]) -> frozenset[str]:

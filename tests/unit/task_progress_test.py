@@ -88,11 +88,11 @@ def test_progress_is_stored_at_most_three_times_within_a_heartbeat() -> None:
     for second in range(30):
         now[0] = float(second)
         pulse.beat(second)
-    # The second put was refused, so the next heartbeat tries it again.
-    assert stored == [0, 10, 11, 21]
+    # The second put was refused. In an outage a try at each heartbeat would slow the task down.
+    assert stored == [0, 10, 20]
     pulse.save()
     pulse.save()
-    assert stored == [0, 10, 11, 21, 29]
+    assert stored == [0, 10, 20, 29]
 
 
 def test_a_heartbeat_that_cannot_be_stored_does_not_fail_the_task(tmp_path: Path) -> None:

@@ -104,10 +104,10 @@ def _send_event(
 
     Executions that wait with the same key get an event each, because an event is used by one
     execution. An event that starts a keyed workflow is for the execution of its key: it is sent
-    once for a key. The id of the event is made of the bulk operation and what it is for, so it is
-    stored once. A repeated step finds in the used events that the event was
-    sent. Then it sends the event only for a wait that began before the step: a later wait may be
-    the result of the event that was used.
+    once for a key. The id of the event contains the bulk operation and the execution or key, so the
+    event is stored once. A repeated step finds in the used events that the event was sent. Then it
+    sends the event only for a wait that began before the step: a later wait may be the result of
+    the event that was used.
     """
     tenant, own, at_ms = place
     log = yield from known.require_log(tenant, run)
