@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.compiler.compile import compile_module
-from holdfast.compiler.diagnostics import CompileErrors
 from tests.unit.dsl_kit import assert_same, loaded
 
 HEADER = """
@@ -142,7 +140,8 @@ def flow(xs: list[int]) -> Any:
     b = dict(enumerate(xs))
     c = dict.fromkeys(xs, 0)
     d = dict([(x, x) for x in xs])
-    return [a, b, c, d, {k: v for v, k in b.items()}, sorted(a.items()), sorted({*a}), min(a, default=1)]
+    swapped = {k: v for v, k in b.items()}
+    return [a, b, c, d, swapped, sorted(a.items()), sorted({*a}), min(a, default=1)]
 """,
         NUMBERS,
     ),
