@@ -205,8 +205,8 @@ def _pairs_of(key: str, value: Any, array_format: str) -> list[tuple[str, str]]:
 
 
 def _send(request: Request, endpoint: str) -> tuple[TaskSucceeded | TaskFailed, Response | None]:
-    """Return the result, and the response if one came. botocore's own messages are replaced, because
-    they contain the URL or a header, and so the secrets of a connection.
+    """Return the result, and the response if one came. botocore's own messages are replaced,
+    because they contain the URL or a header, and so the secrets of a connection.
     """
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
