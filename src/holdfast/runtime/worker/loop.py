@@ -243,6 +243,7 @@ class Processing:
     unlogged: list[Event] = field(default_factory=list)
     _definition: str = ""
     _program: Program | None = None
+    _last_pending: tuple[Execution, list[Command]] | None = None
 
     def __post_init__(self) -> None:
         setting, errand = self.setting, self.errand
@@ -591,7 +592,7 @@ class Processing:
                     step = Transition(pending.events + step.events, step.state)
                     pending = None
                 over = yield from self._step(step, now_ms)
-            elif idle := self.attempts.idle(pending_commands(state)):
+            elif idle := self.attempts.idle(self._pending(state)):
                 program, left_ms = self.program, (yield Deadline()) - now_ms
                 if self.attempts.fit(idle, left_ms):
                     self.facts += yield from self.attempts.begin(program, state, idle, now_ms)
@@ -669,9 +670,17 @@ class Processing:
         were stopped waits for another fact, to save a record.
         """
         if all(isinstance(fact, facts.ChildrenStopped) for fact in self.facts):
-            is_at_work = self.attempts.begun or self.attempts.mine(pending_commands(state))
+            is_at_work = self.attempts.begun or self.attempts.mine(self._pending(state))
             return bool(self.facts) and not is_at_work
         return True
+
+    def _pending(self, state: Execution) -> list[Command]:
+        """Return the pending commands of the state. A commit and the steps around it need those of
+        the same state, and a wide Map has many.
+        """
+        if self._last_pending is None or self._last_pending[0] is not state:
+            self._last_pending = (state, pending_commands(state))
+        return self._last_pending[1]
 
     # -- committing --------------------------------------------------------------------------------
 
@@ -687,8 +696,8 @@ class Processing:
         is_repaused = before is not None and before.paused != after.paused and not is_over
         is_resumed = is_repaused and after.paused is None
         is_migrated = any(event.type == "Migrated" for event in step.events)
-        more, asked = has_more(after), pending_commands(after)
-        asked_before = [] if before is None else pending_commands(before)
+        asked_before = [] if before is None else self._pending(before)
+        more, asked = has_more(after), self._pending(after)
         carried = carried_out(before, step.events) if is_migrated else asked_before
         new = new_commands(asked, [] if is_redrive or is_resumed else carried)
         # Write `Opened` for an execution that will wait, or that has run for long. Without it, only
