@@ -50,7 +50,7 @@ from holdfast.runtime.effects import (
     Send,
     Unlist,
 )
-from holdfast.runtime.gates import batches, dispense
+from holdfast.runtime.gates import dispense
 from holdfast.runtime.listing import is_listed
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
@@ -108,6 +108,10 @@ def carry_out(
 
 def _join(log: Log, command: JoinQueue, now_ms: int) -> Generator[Effect, Any, None]:
     if command.queued.is_batch:
+        # Imported here because few workflows have batches. Each module that is imported makes the
+        # start of a Lambda function slower.
+        from holdfast.runtime.gates import batches  # noqa: PLC0415
+
         assert log.state is not None
         yield from batches.join(log.tenant, log.run, command, log.state, now_ms)
     else:
