@@ -27,7 +27,7 @@ from holdfast.core.commands import (
     StopChild,
 )
 from holdfast.core.facts import Fact
-from holdfast.core.state import Attempt, Awaiting, ChildNumber
+from holdfast.core.state import Attempt, Awaiting, ChildNumber, Execution
 from holdfast.core.waits import abandoned, needs_wake
 from holdfast.limits import (
     ARCHIVE_AFTER_SECONDS,
@@ -299,6 +299,14 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
     yield from wait_rows.drop_row(log, log.state.stopped_ms)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
+
+
+def is_failure(state: Execution) -> bool:
+    """Return True for the end of a workflow's execution that has not succeeded, and whose error no
+    parent execution receives.
+    """
+    is_workflow = state.origin is None and state.parent is None
+    return is_workflow and state.is_ended and state.status != "SUCCEEDED"
 
 
 def _archive_item(log: Log, stopped_ms: int) -> Item:
