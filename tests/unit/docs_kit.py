@@ -37,9 +37,10 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, SecretStr, TypeAdapter
 
 from holdfast import (
-    Retry, TaskError, WaitTimeout, ask, aws, choice, compensating, days, each, execution_id, first,
-    hours, http, minutes, parallel, publish, pure, request, role, seconds, send, shielded, sleep,
-    sleep_until, start, task, timeout, wait_for_condition, wait_for_event, workflow,
+    Retry, TaskError, WaitTimeout, ask, aws, choice, compensating, days, each,
+    execution_id, execution_name, execution_started, first, hours, http, minutes, parallel,
+    publish, pure, request, role, seconds, send, shielded, sleep, sleep_until, start, task,
+    timeout, wait_for_condition, wait_for_event, workflow,
 )
 
 VAT_PERCENT = 20
