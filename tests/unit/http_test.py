@@ -430,7 +430,8 @@ def test_a_target_makes_a_request_a_call_of_step_functions() -> None:
 def test_a_fault_has_the_status_that_awss_reference_names() -> None:
     found = site(chain(1))
     states = {"A": {"Type": "Pass", "End": True}}
-    wanted = {"name": "m", "definition": json.dumps({"StartAt": "A", "States": states})}
+    wanted: dict[str, Any] = {"name": "m"}
+    wanted["definition"] = json.dumps({"StartAt": "A", "States": states})
     wanted |= {"roleArn": "arn:aws:iam::210987654321:role/clerk", "publish": True}
     made = states_call(found, wanted, "AWSStepFunctions.CreateStateMachine")[1]
     version = made["stateMachineVersionArn"]
