@@ -5,6 +5,7 @@ clock and, without a mock, the one call.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,7 @@ from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast.stepfunctions.trial import trial
 from tests.thorough import examples
+from tests.unit.states_world import Office
 
 NOW_MS = 1_790_000_000_000
 ROLE = "arn:aws:iam::123456789012:role/tester"
@@ -425,6 +427,34 @@ def test_items_that_are_no_array_are_named_by_their_path() -> None:
     response = tried(state, input={"xs": {}, "y": 1} | {"xs": "no"}, mock=mocked([]))
     assert response["error"] == "States.Runtime"
     assert response["cause"] == 'Reference path "$.xs" must point to array.'
+
+
+BOUNDS = ("MaxConcurrency", "ToleratedFailureCount", "ToleratedFailurePercentage")
+BATCHES = ("MaxItemsPerBatch", "MaxInputBytesPerBatch")
+
+
+@pytest.mark.parametrize("field", [*BOUNDS, *BATCHES])
+@pytest.mark.parametrize("language", ["JSONata", "JSONPath"])
+def test_a_bound_of_a_map_is_refused_as_in_an_execution(field: str, language: str) -> None:
+    given: dict[str, Any] = {field: "{% $states.input.v %}"}
+    items: dict[str, Any] = {"Items": "{% [1, 2] %}"}
+    if language == "JSONPath":
+        given, items = {f"{field}Path": "$.v"}, {"ItemsPath": "$.list"}
+    if field in BATCHES:
+        given = {"ItemBatcher": given}
+    state = {**a_map(**items, **given), "QueryLanguage": language}
+    definition = {"StartAt": "M", "States": {"M": state}}
+    office = Office()
+    machine = office.create(definition)
+    opening = re.compile(r"An error occurred while executing the state 'M' \(.*?\)\. ")
+    for value in (0, 1, -1, 1.5, 150, "5", "x", None, True, [1], {"a": 1}):
+        data = {"v": value, "list": [1, 2]}
+        execution = office.start(machine, data)
+        office.wait(100)
+        found = office.describe(execution)
+        expected = [found.get("error"), opening.sub("", found.get("cause", ""))]
+        shown = tried(definition, stateName="M", input=data, mock=mocked([1, 2]))
+        assert [shown.get("error"), shown.get("cause", "")] == expected, value
 
 
 def test_a_parallel_mock_has_a_result_for_each_branch() -> None:

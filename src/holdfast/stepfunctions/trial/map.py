@@ -15,6 +15,7 @@ from holdfast.asl.jsonata.jsonata import EvaluationMoment
 from holdfast.asl.program import DistributedMap, Json, MapState
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import whole_number
+from holdfast.core.map_bounds import tolerated_count, tolerated_percentage
 from holdfast.core.map_items import batched
 from holdfast.runtime.item_formats import UnreadableItems, items_max, items_of
 from holdfast.stepfunctions.faults import validation
@@ -106,11 +107,10 @@ class MapFields:
             return
         count = _evaluated(run.tolerated_count, bindings, moment)
         if count is not None:
-            numbers["toleratedFailureCount"] = int(_number("ToleratedFailureCount", count))
+            numbers["toleratedFailureCount"] = tolerated_count(count)
         percentage = _evaluated(run.tolerated_percentage, bindings, moment)
         if percentage is not None:
-            name = "ToleratedFailurePercentage"
-            numbers["toleratedFailurePercentage"] = _number(name, percentage)
+            numbers["toleratedFailurePercentage"] = tolerated_percentage(percentage)
 
     def _require_few_failures(self, items: Sequence[Json] | None) -> None:
         """Check the number of failures. A mocked error stands for the errors of the failed
@@ -160,18 +160,6 @@ def _data_read(text: str, config: Mapping[str, Json]) -> Json:
 
 def _evaluated(template: Template | None, bindings: Bindings, moment: EvaluationMoment) -> Json:
     return None if template is None else template.evaluate(bindings, moment)
-
-
-def _number(name: str, value: Json) -> float:
-    """Return a number of at least 0 from a number or from a text that contains one."""
-    try:
-        number = float(value) if isinstance(value, str) else value
-    except ValueError:
-        number = None
-    if isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
-        cause = f"The {name} field must be a positive integer but was: {value}"
-        raise StateError(error_names.RUNTIME, cause)
-    return number
 
 
 def _with_item(bindings: Bindings, index: int, item: Json) -> Bindings:
