@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.asl.jsonata.jsonata import compile_expression
+from holdfast.integrations import item_reader
 from holdfast.runtime.driver import run
-from holdfast.runtime.effects import Clock, Effect, HttpExchange, RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    HttpExchange,
+    RunTask,
+    TaskFailed,
+    TaskResult,
+    TaskSucceeded,
+)
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast.stepfunctions.trial import trial
 from tests.thorough import examples
+from tests.unit.s3_kit import Bucket
 from tests.unit.states_world import Office
 
 NOW_MS = 1_790_000_000_000
@@ -410,6 +420,69 @@ def test_rows_of_a_reader_are_its_items(text: str, expected: Any) -> None:
     )
     shown = response["inspectionData"].get("afterItemSelector", response.get("cause"))
     assert shown == expected
+
+
+def reading(bucket: Bucket) -> Callable[[RunTask], TaskResult]:
+    return lambda task: item_reader.read(task, bucket)
+
+
+READER_CONFIGS: list[dict[str, Any]] = [
+    {},
+    {"InputType": "JSON", "ItemsPointer": "/a"},
+    {"InputType": "JSON", "ItemsPointer": "/a/b"},
+    {"InputType": "JSONL"},
+    {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW"},
+    {"InputType": "JSON", "MaxItems": "{% $states.input.most %}"},
+]
+FILES = (
+    "[1, 2]",
+    '{"a": [1, 2]}',
+    '{"a": {"b": [3]}}',
+    '{"a": 5}',
+    '"text"',
+    "no json",
+    '{"x": 1}\n{"x": 2}\n',
+    "h\n1\n2\n",
+    "null",
+    "[]",
+)
+
+
+@pytest.mark.parametrize("config", READER_CONFIGS)
+@pytest.mark.parametrize("most", [1, 1.5, -1])
+def test_mocked_data_is_read_as_an_execution_reads_the_file(
+    config: dict[str, Any], most: float
+) -> None:
+    where = {"Bucket": "{% $states.input.bucket %}", "Key": "it"}
+    reader = {"Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": config}
+    state = a_map(
+        ItemReader={**reader, "Arguments": where},
+        ItemSelector="{% $states.context.Map.Item %}",
+    )
+    definition = {"StartAt": "M", "States": {"M": state}}
+    opening = re.compile(r"An error occurred while executing the state 'M' \(.*?\)\. ")
+    for text in FILES:
+        bucket = Bucket(it=text.encode())
+        office = Office(reading(bucket))
+        for data in ({"bucket": "b", "most": most}, {"most": most}):
+            execution = office.start(office.create(definition), data)
+            office.wait(100)
+            [run] = office.call("ListMapRuns", executionArn=execution)["mapRuns"] or [None]
+            rows = run and office.call("ListExecutions", mapRunArn=run["mapRunArn"])["executions"]
+            inputs = [office.describe(row["executionArn"])["input"] for row in rows or ()]
+            found = office.describe(execution)
+            shown = tried(
+                definition,
+                stateName="M",
+                input=data,
+                mock=mocked([]),
+                inspectionLevel="DEBUG",
+                stateConfiguration={"mapItemReaderData": text},
+            )
+            cause = opening.sub("", found.get("cause", ""))
+            assert (shown.get("error"), shown.get("cause", "")) == (found.get("error"), cause)
+            selected = shown["inspectionData"].get("afterItemSelector", [])
+            assert selected == sorted(map(json.loads, inputs), key=lambda one: one["Index"])
 
 
 def test_more_failed_iterations_than_iterations_are_refused() -> None:
