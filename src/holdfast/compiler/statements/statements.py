@@ -388,6 +388,13 @@ class Statements:
                     found = self.expressions.gone_through(node)
             return bool(found.fails)
 
+    def evaluate_first(self, node: ast.expr, /) -> None:
+        """Evaluate an operand before the step behind it. A lazy value stays where it is."""
+        with self.unit.trial():
+            found = self.expressions.lower(node)
+        if not is_refused(found.type):
+            self.hoisted[node] = self.kept(found, node, "operand")
+
     def durable(self, node: ast.expr) -> Any:
         return find_durable(self.unit, self.scope, node)
 
