@@ -112,9 +112,9 @@ REFUSED = {
         "xs: list[int]",
         "try:\n    raise Listed(xs)\nexcept Listed as err:\n    xs.append(1)\n    return err.names",
     ),
-    "a key of a dict that is no text, beside a step": (
-        "xs: list[int]",
-        "return {x: echo(x) for x in xs}",
+    "a key of a dict that is a float, beside a step": (
+        "xs: list[float]",
+        "return {x: echo(1) for x in xs}",
     ),
     "an operator of matrices on a field": ("tree: Tree", "tree.name @= tree.name\nreturn tree"),
     "a call that does not fit an error": ("n: int", "raise Listed()"),

@@ -147,7 +147,7 @@ class Taking:
 class Dispatch:
     """`TOOLS[name](…)`: a call of one of these tasks or workflows."""
 
-    tasks: Mapping[str, Task[..., Any] | Workflow[..., Any]]
+    tasks: Mapping[Any, Task[..., Any] | Workflow[..., Any]]
 
 
 @dataclass(frozen=True, slots=True)

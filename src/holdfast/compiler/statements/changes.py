@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, fails_of, path_of
 from holdfast.compiler.expressions import operators
+from holdfast.compiler.expressions.dict_keys import key_help, with_key, written
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
@@ -51,7 +52,6 @@ from holdfast.compiler.types.types import (
     Type,
     TypedDictOf,
     describe,
-    is_key,
     is_list,
     is_refused,
     join,
@@ -192,8 +192,9 @@ def _assign_item(
     current, key, new, stored = parts
     fails = fails_of(current, key, new)
     match current.type:
-        case DictOf(value) if is_key(key.type):
-            owner = current.type
+        case DictOf(value) as owner if (
+            longer := with_key(owner, key, join(value, new.type))
+        ) is not None:
             if isinstance(owner, TypedDictOf):
                 name_of_key = str(getattr(key.query, "value", "…"))
                 value_node = getattr(node, "value", target)
@@ -202,9 +203,9 @@ def _assign_item(
                 ):
                     return
             merged = FunctionCall(
-                "merge", (ArrayOf((current.query, ComputedEntry(key.query, new.query))),)
+                "merge", (ArrayOf((current.query, ComputedEntry(written(key), new.query))),)
             )
-            type_ = owner if isinstance(owner, TypedDictOf) else DictOf(join(value, new.type))
+            type_ = owner if isinstance(owner, TypedDictOf) else longer
             changed = TypedQuery(merged, type_, fails)
             path = path_of(target)
             if path is not None and not isinstance(owner, TypedDictOf):
@@ -219,19 +220,19 @@ def _assign_item(
             changed = TypedQuery(query, ListOf(join(element, new.type)), fails | {"IndexError"})
         case type_:
             message = f"{describe(type_)} has no items by {describe(key.type)} to change"
-            help_ = _item_help(name, type_, statements.unit.text(target.slice))
+            help_ = _item_help(name, type_, key.type, statements.unit.text(target.slice))
             statements.unit.refuse(target, "HF020", message, help_)
             return
     give(statements, node, name, changed, stored=stored)
 
 
-def _item_help(name: str, type_: Type, key: str) -> str:
+def _item_help(name: str, type_: Type, key: Type, text: str) -> str:
     match type_:
         case DictOf() if name.startswith("= "):
             # The dict of a comprehension with steps has no name of the author.
-            return f"{{str({key}): …}}"
+            return f"{{{key_help(type_, key, text)}: …}}"
         case DictOf():
-            return f"{name}[str({key})] = …"
+            return f"{name}[{key_help(type_, key, text)}] = …"
         case ListOf():
             return f"{name}[0] = …, or annotate it: {name}: dict[str, int] = {{}}"
         case _:

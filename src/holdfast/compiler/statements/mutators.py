@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.expressions import set_values
 from holdfast.compiler.expressions.comparisons import are_comparable
+from holdfast.compiler.expressions.dict_keys import key_help
 from holdfast.compiler.expressions.methods import method_rule
 from holdfast.compiler.expressions.operators import arithmetic
 from holdfast.compiler.expressions.orderings import lower_sorted
@@ -47,6 +48,7 @@ from holdfast.compiler.types.types import (
     element_of,
     is_refused,
     join,
+    join_keys,
 )
 
 if TYPE_CHECKING:
@@ -198,7 +200,7 @@ def _sort(statements: Statements, call: ast.Call, _: TypedQuery) -> TypedQuery |
 def _update(statements: Statements, call: ast.Call, current: TypedQuery) -> TypedQuery | None:
     """Lower `d.update(other)`, `d.update(name=value)` and both together."""
     assert isinstance(current.type, DictOf)
-    value = current.type.value
+    type_ = current.type
     parts = [current, *map(statements.expressions.lower, call.args)]
     for keyword in call.keywords:
         given = statements.expressions.lower(keyword.value)
@@ -214,9 +216,16 @@ def _update(statements: Statements, call: ast.Call, current: TypedQuery) -> Type
             what = f"a dict is updated by a dict, not by {describe(part.type)}"
             refuse_change(statements, call, what, f"{name}({{key: value for key, value in pairs}})")
             return None
-        value = join(value, part.type.value)
+        key = join_keys(type_.key, part.type.key)
+        if key is None:
+            what = f"{describe(type_)} has no keys of {describe(part.type)}"
+            name, key_text = statements.unit.text(call.func), key_help(type_, part.type.key, "key")
+            help_ = f"{name}({{{key_text}: value for key, value in pairs.items()}})"
+            refuse_change(statements, call, what, help_)
+            return None
+        type_ = DictOf(join(type_.value, part.type.value), key=key)
     merged = FunctionCall("merge", (ArrayOf(tuple(part.query for part in parts)),))
-    return TypedQuery(merged, DictOf(value), fails_of(*parts))
+    return TypedQuery(merged, type_, fails_of(*parts))
 
 
 # Sets.

@@ -13,6 +13,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import EVERYTHING, REFUSED_EXPRESSION, Held, TypedQuery, fails_of
+from holdfast.compiler.expressions.dict_keys import key_help, sought, with_key
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     ComputedEntry,
@@ -42,7 +43,6 @@ from holdfast.compiler.types.types import (
     DictOf,
     ListOf,
     describe,
-    is_key,
     is_refused,
     join,
 )
@@ -151,9 +151,11 @@ def _pop_key(
 ) -> _Taken | None:
     assert isinstance(current.type, DictOf)
     key, *default = values
-    if not is_key(key.type):
-        _refuse_key(statements, node)
+    sought_ = sought(current.type, key)
+    if sought_ is None:
+        _refuse_key(statements, node, current.type, key)
         return None
+    key = key._replace(query=sought_)
     text = statements.unit.text(node)
     found, type_ = FunctionCall("lookup", (current.query, key.query)), current.type.value
     if not default:
@@ -166,10 +168,11 @@ def _pop_key(
     return item, TypedQuery(rest, current.type, key.fails)
 
 
-def _refuse_key(statements: Statements, node: ast.Call) -> None:
-    key, *others = map(statements.unit.text, node.args)
-    text = f"{statements.unit.text(node.func)}({', '.join((f'str({key})', *others))})"
-    refuse_change(statements, node, "a dict of a workflow has text keys", text)
+def _refuse_key(statements: Statements, node: ast.Call, own: DictOf, key: TypedQuery) -> None:
+    text, *others = map(statements.unit.text, node.args)
+    given = ", ".join((key_help(own, key.type, text), *others))
+    what = f"the keys of this dict are not {describe(key.type)}"
+    refuse_change(statements, node, what, f"{statements.unit.text(node.func)}({given})")
 
 
 def _or(held: QueryTree, default: QueryTree) -> QueryTree:
@@ -181,14 +184,17 @@ def _set_default(
 ) -> _Taken | None:
     assert isinstance(current.type, DictOf)
     key, default = values
-    if not is_key(key.type):
-        _refuse_key(statements, node)
+    sought_ = sought(current.type, key)
+    longer_type = with_key(current.type, key, join(current.type.value, default.type))
+    if sought_ is None or longer_type is None:
+        _refuse_key(statements, node, current.type, key)
         return None
+    key = key._replace(query=sought_)
     found = FunctionCall("lookup", (current.query, key.query))
     entry = ComputedEntry(key.query, default.query)
     longer = FunctionCall("merge", (ArrayOf((current.query, entry)),))
-    type_ = join(current.type.value, default.type)
+    type_ = longer_type.value
     fails = fails_of(*values)
     item = hold(found, lambda held: _or(held, default.query))
     rest = Conditional(FunctionCall("exists", (found,)), current.query, longer)
-    return TypedQuery(item, type_, fails), TypedQuery(rest, DictOf(type_), fails)
+    return TypedQuery(item, type_, fails), TypedQuery(rest, longer_type, fails)
