@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.api.batches import Batch
 from holdfast.api.dag import Dag, dag, step
 from holdfast.api.graph_model import Step, from_input, from_step
+from holdfast.api.keyed import FailedExecution
 from holdfast.api.lambdas import lambda_handler
 from holdfast.api.limits import (
     Limit,
@@ -43,6 +44,8 @@ from holdfast.api.surface import (
     days,
     each,
     execution_id,
+    execution_name,
+    execution_started,
     first,
     heartbeat,
     hours,
@@ -95,6 +98,7 @@ __all__ = [
     "CompensationFailed",
     "Dag",
     "ExecutionFailed",
+    "FailedExecution",
     "Fargate",
     "GroupFailed",
     "Handle",
@@ -135,6 +139,8 @@ __all__ = [
     "days",
     "each",
     "execution_id",
+    "execution_name",
+    "execution_started",
     "first",
     "from_input",
     "from_step",

@@ -318,3 +318,6 @@ AWS_THROTTLING_CODES: Final = frozenset(
 #: data of the event has the id of the request and the content that the caller gave. The constant is
 #: here because workflows, the compiler and the runtime use it.
 REQUEST_SUFFIX: Final = "?"
+#: The name of the event that tells of an execution which has failed, timed out or was stopped. It
+#: is sent only if a deployed workflow waits for it.
+FAILED_EVENT: Final = "holdfast.execution.failed"

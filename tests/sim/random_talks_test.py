@@ -13,7 +13,7 @@ import pytest
 from holdfast import Client, RequestRejected
 from tests.sim.talk_faults import Faults, faulty_stack, insist
 from tests.thorough import some
-from tests.unit import keyed_flows, request_flows
+from tests.unit import failure_flows, keyed_flows, request_flows
 
 KEYS = ("a", "b")
 _HOUR_MS = 3_600_000
@@ -139,14 +139,46 @@ class Asks(RandomTalk):
             assert self.client.request("add", key, 0) == before
 
 
-@pytest.mark.parametrize("kind", [Events, Requests, Asks])
+class Failures(RandomTalk):
+    """Executions that succeed, fail, are stopped or are too late: a workflow is told of each end
+    without success.
+    """
+
+    def data(self) -> str:
+        return self.draw.choice(["works", "fails", "stopped", "late"])
+
+    def say(self, name: str, key: str, data: Any) -> None:
+        self.client.start("job", {"how": data}, name=name)
+        if data == "stopped":
+            self.client.stop(name, cause=key)
+
+    def check(self) -> None:
+        found = [self.client.describe(row["execution"]) for row in self.client.list()]
+        jobs = {one["execution"]: one for one in found if one["workflow"] == "job"}
+        ends = {"works": "SUCCEEDED", "fails": "FAILED", "stopped": "ABORTED", "late": "TIMED_OUT"}
+        statuses = {one["name"]: one["status"] for one in jobs.values()}
+        assert statuses == {name: ends[how] for name, _, how in self.said}
+        told = [one["output"] for one in found if one["workflow"] == "on_failure"]
+        failed = [one for one in jobs.values() if one["status"] != "SUCCEEDED"]
+        assert sorted(one["execution"] for one in told) == sorted(
+            one["execution"] for one in failed
+        )
+        for one in told:
+            job = jobs[one["execution"]]
+            assert one == {field: job.get(field) for field in one}
+
+
+FLOWS = {Events: keyed_flows, Failures: failure_flows}
+
+
+@pytest.mark.parametrize("kind", [Events, Requests, Asks, Failures])
 @pytest.mark.parametrize(
     "seeds",
     [some(range(3)), pytest.param(range(3, 300), marks=pytest.mark.slow)],
     ids=["some", "many"],
 )
 def test_each_message_is_used_once_and_in_its_order(kind: type[Any], seeds: Sequence[int]) -> None:
-    flows = keyed_flows if kind is Events else request_flows
+    flows = FLOWS.get(kind, request_flows)
     for seed in seeds:
         talk = kind(seed, flows.__name__)
         talk.run()

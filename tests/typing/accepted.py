@@ -30,6 +30,8 @@ from holdfast import (
     days,
     each,
     execution_id,
+    execution_name,
+    execution_started,
     first,
     from_input,
     from_step,
@@ -289,6 +291,8 @@ def waits(o: str, moment: datetime, grace: timedelta) -> None:
     send("paid", {"order": o}, key=o)
     stop(o)
     reveal_type(execution_id())  # -> str
+    reveal_type(execution_name())  # -> str
+    reveal_type(execution_started())  # -> datetime
     reveal_type(request("total", 1, key=o, returns=Payment, timeout=days(1)))  # -> Payment
     with receive("total", Payment, key=o, timeout=days(1)) as asked:
         reveal_type(asked.data)  # -> Payment

@@ -20,6 +20,8 @@ from holdfast import (
     days,
     each,
     execution_id,
+    execution_name,
+    execution_started,
     hours,
     minutes,
     parallel,
@@ -222,9 +224,11 @@ def test_a_step_of_workflows_in_a_running_task_is_an_error(call: Any) -> None:
     assert refused.value.code == "HF080"
 
 
-def test_outside_an_engine_no_execution_has_an_id() -> None:
-    with pytest.raises(WorkflowError, match=r"execution_id\(\) was called outside an engine") as no:
-        execution_id()
+@pytest.mark.parametrize("read", [execution_id, execution_name, execution_started])
+def test_outside_an_engine_no_execution_has_an_id(read: Any) -> None:
+    where = rf"{read.__name__}\(\) was called outside an engine"
+    with pytest.raises(WorkflowError, match=where) as no:
+        read()
     assert no.value.code == "HF080"
 
 

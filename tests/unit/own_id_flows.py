@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from holdfast import again, each, execution_id, parallel, publish, sleep, stop, task, workflow
+from datetime import datetime
+
+from holdfast import (
+    again,
+    each,
+    execution_id,
+    execution_name,
+    execution_started,
+    parallel,
+    publish,
+    sleep,
+    stop,
+    task,
+    workflow,
+)
 from holdfast.api.surface import seconds
 
 
@@ -50,3 +64,20 @@ def renewed(earlier: str = "") -> list[str]:
 def stops_itself() -> None:
     stop(execution_id())
     sleep(seconds(60))
+
+
+@workflow
+def named_child() -> str:
+    return f"{execution_name()} {execution_started()}"
+
+
+@workflow
+def named(
+    pause: int, earlier: datetime | None = None, names: list[str] | None = None
+) -> tuple[list[str], bool, str, datetime]:
+    sleep(seconds(pause))
+    if earlier is None or names is None:
+        in_branches = each([1, 2], lambda number: execution_name())
+        found = [execution_name(), *in_branches, named_child()]
+        return again(pause, execution_started(), found)
+    return names, earlier == execution_started(), f"{earlier}", execution_started()

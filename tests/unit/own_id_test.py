@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -55,13 +56,42 @@ def test_a_world_gives_each_execution_a_stable_id() -> None:
     assert World().run(own_id_flows.renewed).output == ["run", "run"]
 
 
-def test_arguments_are_refused(tmp_path: Path) -> None:
-    source = """
-from holdfast import execution_id, workflow
+def test_a_workflow_reads_its_name_and_its_start(client: Client) -> None:
+    started = client.start("named", {"pause": 0}, name="order-17")
+    names, is_same, text, begun = started.result(timeout=5)
+    child_name, _, child_begun = names.pop().partition(" ")
+    assert names == ["order-17"] * 3
+    assert is_same
+    described = started.describe()
+    assert begun == text.replace(" ", "T").replace("+00:00", "Z")
+    assert datetime.fromisoformat(begun) == datetime.fromisoformat(described["started"])
+    [child] = client.list(workflow="named_child")
+    assert child_name == child["execution"]
+    assert datetime.fromisoformat(child_begun) >= datetime.fromisoformat(begun)
+
+
+def test_without_a_name_the_name_is_the_id(client: Client) -> None:
+    started = client.start("named", {"pause": 0})
+    assert started.result(timeout=5)[0][0] == started.execution
+
+
+@pytest.mark.parametrize("fraction", ["", ".005", ".120"])
+def test_a_world_gives_an_execution_a_name_and_a_start(fraction: str) -> None:
+    starts = datetime.fromisoformat(f"2026-03-01T09:00:00{fraction}+00:00")
+    run = World(name="order-17", starts=starts).run(own_id_flows.named, 1)
+    assert run.result[0][:3] == ["order-17"] * 3
+    assert run.result[0][3] == f"run.named_child.1 {starts + timedelta(seconds=1)}"
+    assert run.result[1:] == (True, f"{starts}", starts)
+
+
+@pytest.mark.parametrize("function", ["execution_id", "execution_name", "execution_started"])
+def test_arguments_are_refused(tmp_path: Path, function: str) -> None:
+    source = f"""
+from holdfast import {function}, workflow
 
 @workflow
 def flow(name: str) -> str:
-    return execution_id(name)
+    return f"{{{function}(name)}}"
 """
     with loaded(tmp_path, source) as module, pytest.raises(CompileErrors, match="HF008"):
         compile_workflow(module.flow)

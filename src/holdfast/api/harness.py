@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from holdfast.api.tasks import Task, Workflow
@@ -37,6 +37,14 @@ class ContinueAsNew(BaseException):
         super().__init__("the workflow goes on as new")
         self.given = args
         self.named = named
+
+
+class OwnExecution(NamedTuple):
+    """The execution that runs a workflow function, as the function can read it."""
+
+    id: str
+    name: str
+    started: datetime
 
 
 class Harness(Protocol):
@@ -99,8 +107,8 @@ class Harness(Protocol):
     def stop(self, execution: str, /) -> None:
         """Stop an execution that was started."""
 
-    def execution_id(self) -> str:
-        """Return the id of the execution that the calling line belongs to."""
+    def own_execution(self) -> OwnExecution:
+        """Return the execution that the calling line belongs to."""
 
     def publish(self, name: str, value: object, /) -> None:
         """Record a value that the workflow publishes."""

@@ -26,6 +26,20 @@ class Keyed:
     unread: Unread
 
 
+@dataclass(frozen=True, slots=True)
+class FailedExecution:
+    """An execution that has failed, timed out or was stopped: the data of the event
+    `holdfast.execution.failed`. `error` and `cause` are those that `client.describe` gives.
+    """
+
+    execution: str
+    name: str | None
+    workflow: str
+    status: Literal["FAILED", "TIMED_OUT", "ABORTED"]
+    error: str | None
+    cause: str | None
+
+
 def keyed_of(
     workflow: str,
     parameters: Mapping[str, inspect.Parameter],

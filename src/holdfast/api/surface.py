@@ -65,6 +65,8 @@ __all__ = [
     "days",
     "each",
     "execution_id",
+    "execution_name",
+    "execution_started",
     "first",
     "harness",
     "heartbeat",
@@ -371,7 +373,17 @@ def execution_id() -> str:
 
     In a branch it is the id of the whole execution, in a child workflow the child's own.
     """
-    return _require_harness("execution_id").execution_id()
+    return _require_harness("execution_id").own_execution().id
+
+
+def execution_name() -> str:
+    """Return the name that this execution was given at its start; its id when it was given none."""
+    return _require_harness("execution_name").own_execution().name
+
+
+def execution_started() -> datetime:
+    """Return when this execution was started, in UTC. It is the same after `again` and a retry."""
+    return _require_harness("execution_started").own_execution().started
 
 
 def again(*args: Any, **kwargs: Any) -> NoReturn:

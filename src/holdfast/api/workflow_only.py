@@ -13,6 +13,8 @@ _HELP: Final[Mapping[str, str]] = MappingProxyType(
         "publish": "publish(…) in the workflow, between tasks: each task does a part of the work",
         "note": "note(…) in the workflow, with the result of the task",
         "execution_id": "task_context().execution in the task",
+        "execution_name": "task_context().name in the task",
+        "execution_started": "execution_started() in the workflow, which gives the task the moment",
         "wait_for_event": "wait_for_event(…) in the workflow, which gives the task its data",
         "ask": "ask(…) in the workflow, which gives the task the answer",
         "receive": "with receive(…) as request: in the workflow",

@@ -61,6 +61,11 @@ class Workflows:
     definitions: Mapping[str, Definition]
     types: Types
 
+    def wait_for(self, event: str) -> bool:
+        """Return True when one of the workflows waits for an event of this name."""
+        declared = (one.source_map.get("events", ()) for one in self.definitions.values())
+        return any(event in names for names in declared)
+
 
 #: The value for a process that can start no workflow and therefore never checks an input.
 NO_WORKFLOWS: Final = Workflows({}, Untyped())

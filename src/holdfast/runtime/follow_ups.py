@@ -27,7 +27,7 @@ from holdfast.core.commands import (
     StopChild,
 )
 from holdfast.core.facts import Fact
-from holdfast.core.state import Attempt, Awaiting, ChildNumber
+from holdfast.core.state import Attempt, Awaiting, ChildNumber, Execution
 from holdfast.core.waits import abandoned, needs_wake
 from holdfast.limits import (
     ARCHIVE_AFTER_SECONDS,
@@ -50,7 +50,7 @@ from holdfast.runtime.effects import (
     Send,
     Unlist,
 )
-from holdfast.runtime.gates import batches, dispense
+from holdfast.runtime.gates import dispense
 from holdfast.runtime.listing import is_listed
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
@@ -108,6 +108,10 @@ def carry_out(
 
 def _join(log: Log, command: JoinQueue, now_ms: int) -> Generator[Effect, Any, None]:
     if command.queued.is_batch:
+        # Imported here because few workflows have batches. Each module that is imported makes the
+        # start of a Lambda function slower.
+        from holdfast.runtime.gates import batches  # noqa: PLC0415
+
         assert log.state is not None
         yield from batches.join(log.tenant, log.run, command, log.state, now_ms)
     else:
@@ -295,6 +299,14 @@ def at_end(log: Log) -> Generator[Effect, Any, None]:
     yield from wait_rows.drop_row(log, log.state.stopped_ms)
     if log.state.opened_at is not None:
         yield Unlist(log.partition, log.state.opened_at)
+
+
+def is_failure(state: Execution) -> bool:
+    """Return True for the end of a workflow's execution that has not succeeded, and whose error no
+    parent execution receives.
+    """
+    is_workflow = state.origin is None and state.parent is None
+    return is_workflow and state.is_ended and state.status != "SUCCEEDED"
 
 
 def _archive_item(log: Log, stopped_ms: int) -> Item:

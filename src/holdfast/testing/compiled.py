@@ -144,13 +144,15 @@ class _Machine:
         self.ended_ms = 0
         self._program = program_of(workflow)
         self._timeline = machines.timeline
-        self._id = self._timeline.new_execution_id(path)
+        self._own = self._timeline.new_execution(path)
         self._places: dict[tuple[int, int], WaitingPlace] = {}
         self._children: dict[int, _Machine] = {}
 
     def begin(self, given: Mapping[str, JsonValue]) -> None:
         now_ms = self._timeline.now_ms
-        started = Started(self._id, None, self.workflow.name, dict(given), now_ms)
+        own = self._own
+        name = None if own.name == own.id else own.name
+        started = Started(own.id, name, self.workflow.name, dict(given), now_ms)
         self._advance(None, [started], self._moment())
         self._settle()
 
@@ -417,7 +419,7 @@ class _Machine:
 
     def _key(self, waiting: Attempt | Awaiting) -> str:
         """Return the idempotency key of a task, in the form that the engine gives it."""
-        return f"{self._id}.{waiting.entry}"
+        return f"{self._own.id}.{waiting.entry}"
 
     def _wait(self, path: RunPath, awaiting: Awaiting, position: str) -> WaitingPlace:
         if awaiting.kind == "activity":

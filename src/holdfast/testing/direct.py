@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, cast
 
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
-from holdfast.api.harness import ContinueAsNew, harness
+from holdfast.api.harness import ContinueAsNew, OwnExecution, harness
 from holdfast.api.tasks import Polling, Retry, Task, Workflow
 from holdfast.asl.program import PollRule, Retrier
 from holdfast.core.retry import delay_ms, poll_delay_ms
@@ -86,7 +86,7 @@ class _Direct:
     ) -> _Execution:
         line = ControlLine(
             path=path,
-            execution=self.timeline.new_execution_id(path),
+            execution=self.timeline.new_execution(path),
             body=lambda: None,
             on_end=lambda _: self._ended(workflow, execution, on_end),
         )
@@ -156,7 +156,7 @@ class _Direct:
         line = current_line.get()
         plain = to_json(arguments)
         self.timeline.script.tasks[task.name] = task
-        begins_ms, key = self.timeline.now_ms, self.timeline.new_key(line.execution)
+        begins_ms, key = self.timeline.now_ms, self.timeline.new_key(line.execution.id)
         attempt, failures, polls = 0, 0, 0
         while True:
             attempt += 1
@@ -351,7 +351,7 @@ class _Direct:
         line = current_line.get()
         self.lines.wait(line, WaitingPlace(line.path, None, "stop", execution))
 
-    def execution_id(self) -> str:
+    def own_execution(self) -> OwnExecution:
         return current_line.get().execution
 
     def publish(self, name: str, value: object, /) -> None:

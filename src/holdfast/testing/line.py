@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final
 
+from holdfast.api.harness import OwnExecution
 from holdfast.testing.finals import Final_, open_finals
 from holdfast.testing.places import RunPath, WaitingPlace
 from holdfast.testing.timeline import Over
@@ -59,8 +60,8 @@ class ControlLine:
     """One line of control. `body` returns its result; `on_end` is called at its end."""
 
     path: RunPath
-    #: The id of the execution that the line belongs to.
-    execution: str
+    #: The execution that the line belongs to.
+    execution: OwnExecution
     body: Callable[[], Any]
     on_end: Callable[[ControlLine], None]
     context: contextvars.Context | None = None

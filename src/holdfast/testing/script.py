@@ -110,6 +110,8 @@ class Script:
     sent: Sequence[Sent]
     started_ms: int
     workflow: str
+    #: The name of the execution, if the test gives it one.
+    name: str | None = None
     #: The events that the workflow and its children take with `receive` alone.
     received: Collection[str] = ()
     draw: Callable[[WaitingPlace, int], Outcome] | None = None

@@ -12,9 +12,11 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from holdfast.api.boundary import JsonValue
+from holdfast.api.harness import OwnExecution
 from holdfast.testing.ends import End
 from holdfast.testing.limited import LimitGates
 from holdfast.testing.outcomes import ScriptError
@@ -259,17 +261,19 @@ class Timeline:
             )
         )
 
-    def new_execution_id(self, path: RunPath) -> str:
-        """Return the id of an execution that starts at the path: "run", or "run.pack.1" for the
-        first child `pack`.
+    def new_execution(self, path: RunPath) -> OwnExecution:
+        """Return the execution that starts at the path. Its id is "run", or "run.pack.1" for the
+        first child `pack`. Only the first execution may have a name of its own.
 
         The run in Python and the compiled run start children in the same order at one path, so
         both runs give the same ids.
         """
+        started = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self.now_ms)
         if not path:
-            return "run"
+            return OwnExecution("run", self.script.name or "run", started)
         self._executions[path] += 1
-        return ".".join(map(str, ("run", *path, self._executions[path])))
+        child = ".".join(map(str, ("run", *path, self._executions[path])))
+        return OwnExecution(child, child, started)
 
     def new_key(self, execution: str) -> str:
         """Return the idempotency key of a task's next call in the execution."""

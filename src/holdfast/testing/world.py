@@ -109,7 +109,8 @@ class World:
     `others` is the outcome of every other call. With None such a call returns None, and a task that
     must return a value is refused; `real` calls the task itself. `starts` is the time of the
     virtual clock at the start. Tasks keep their declared limits; `limits` replaces those with the
-    same names. A run with more than `calls_max` calls fails, because it probably never ends.
+    same names. A run with more than `calls_max` calls fails, because it probably never ends. `name`
+    is the name of the execution; without it the name is its id, `run`.
     """
 
     def __init__(
@@ -120,7 +121,9 @@ class World:
         starts: datetime = STARTED,
         limits: Sequence[Limit] = (),
         calls_max: int = CALLS_MAX,
+        name: str | None = None,
     ) -> None:
+        self._name = name
         self._calls_max = calls_max
         self._limits = tuple(limits)
         self._outcomes = {_name(key): outcome for key, outcome in (outcomes or {}).items()}
@@ -215,6 +218,7 @@ class World:
             sent=self._sent,
             started_ms=self._started_ms,
             workflow=workflow.name,
+            name=self._name,
             received=received_by(workflow),
             limits=self._limits,
             calls_max=self._calls_max,

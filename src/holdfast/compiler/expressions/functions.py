@@ -54,6 +54,7 @@ from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import (
     BOOL,
+    DATETIME,
     DECIMAL,
     FLOAT,
     INT,
@@ -81,6 +82,18 @@ if TYPE_CHECKING:
 
 FunctionRule: TypeAlias = Callable[["Expressions", ast.Call], TypedQuery]
 
+_START_TIME: Final = FieldOf(EXECUTION, "StartTime")
+#: The start of the execution as pydantic writes a moment: with six digits of a second or none. The
+#: context object has it with three.
+_STARTED: Final = Conditional(
+    Binary(
+        "=", FunctionCall("substring", (_START_TIME, Constant(19), Constant(4))), Constant(".000")
+    ),
+    Binary("&", FunctionCall("substring", (_START_TIME, Constant(0), Constant(19))), Constant("Z")),
+    Binary(
+        "&", FunctionCall("substring", (_START_TIME, Constant(0), Constant(23))), Constant("000Z")
+    ),
+)
 _PURE_HELP: Final = "call it inside a @pure function"
 
 
@@ -400,12 +413,16 @@ def _role(lowering: Expressions, node: ast.Call) -> TypedQuery:
             return _no_form(lowering, node, value.type)
 
 
-def _execution_id(lowering: Expressions, node: ast.Call) -> TypedQuery:
-    """`execution_id()`: the engine puts the id in the context object."""
-    if node.args or node.keywords:
-        message = "`execution_id()` takes no arguments"
-        return lowering.unit.refused(node, "HF008", message, "execution_id()")
-    return TypedQuery(FieldOf(EXECUTION, "Id"), STR)
+def _own_execution(query: QueryTree, type_: Type) -> FunctionRule:
+    """`execution_id()` and the like: the engine puts the value in the context object."""
+
+    def rule(lowering: Expressions, node: ast.Call) -> TypedQuery:
+        if node.args or node.keywords:
+            call = f"{lowering.unit.text(node.func)}()"
+            return lowering.unit.refused(node, "HF008", f"`{call}` takes no arguments", call)
+        return TypedQuery(query, type_)
+
+    return rule
 
 
 def _divmod(lowering: Expressions, node: ast.Call) -> TypedQuery:
@@ -504,6 +521,8 @@ _RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
         surface.hours: lower_duration(3_600),
         surface.days: lower_duration(86_400),
         surface.role: _role,
-        surface.execution_id: _execution_id,
+        surface.execution_id: _own_execution(FieldOf(EXECUTION, "Id"), STR),
+        surface.execution_name: _own_execution(FieldOf(EXECUTION, "Name"), STR),
+        surface.execution_started: _own_execution(_STARTED, DATETIME),
     }
 )

@@ -53,6 +53,8 @@ _WORKFLOW_ONLY: Final = frozenset(
             surface.start,
             surface.stop,
             surface.execution_id,
+            surface.execution_name,
+            surface.execution_started,
         ),
     )
 )

@@ -319,7 +319,8 @@ def _finish(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
     when a worker has to do it: the row then stays and is checked again.
 
     That worker may not have published the end either, and a concurrent delivery may have deleted
-    its message. Only a worker can publish it, because the sweeper has no permission to.
+    its message. Only a worker can publish it, because the sweeper has no permission to; and only a
+    worker knows the workflows that start on a failure.
     """
     # Removing the list entry is the last follow-up of an end, so a missing entry means that all
     # were carried out. This read is cheaper than the writes of the follow-ups.
@@ -330,7 +331,8 @@ def _finish(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
         if not (yield from _is_quarantined(log)):
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         return False
-    if is_listed and status_events.is_heard_of(state) and not (yield from _is_quarantined(log)):
+    is_told = status_events.is_heard_of(state) or follow_ups.is_failure(state)
+    if is_listed and is_told and not (yield from _is_quarantined(log)):
         yield Send((Message(messages.recover(log.tenant, log.run)),))
     if is_listed or state.redrives:
         yield from search_rows.repair(log)

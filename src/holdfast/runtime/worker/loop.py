@@ -53,12 +53,12 @@ from holdfast.core.advance import Transition, advance, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
-from holdfast.core.migrating import carried_out
-from holdfast.core.state import BATCH_PREFIX, Awaiting, Execution
-from holdfast.core.waits import has_more, is_due, leases_of, new_commands, pending_commands
+from holdfast.core.state import Awaiting, Execution
+from holdfast.core.waits import has_more, is_due, leases_of, pending_commands
 from holdfast.errors import FormatError, RequestError
 from holdfast.limits import (
     CLOCK_ERROR_MS,
+    FAILED_EVENT,
     FIRST_HOLD_MS,
     HIDDEN_SECONDS_MAX,
     LOG_EVENTS_HELD_MAX,
@@ -87,20 +87,20 @@ from holdfast.runtime.effects import (
     SetVisibility,
     WriteDeadline,
 )
-from holdfast.runtime.gates import batches, dispense
-from holdfast.runtime.gates.rules import GateId
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
 from holdfast.runtime.storage.log import Log
+from holdfast.runtime.wait_text import IndexedWaits
 from holdfast.runtime.worker import external_facts, fast_path, recovery
 from holdfast.runtime.worker.attempts import NEVER_MS, Attempts
+from holdfast.runtime.worker.commit_plan import CommitPlan, must_open
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
 from holdfast.runtime.worker.delivery import Delivery
 from holdfast.runtime.worker.leases import ReceivedMessage
 
 if TYPE_CHECKING:
-    from holdfast.runtime.event_claims import Claim
+    from holdfast.runtime.worker.own_claims import OwnClaims
 
 #: A generator that yields effects. It returns True when the message may be deleted.
 Delivers: TypeAlias = Generator[Effect, Any, bool]
@@ -108,7 +108,6 @@ Delivers: TypeAlias = Generator[Effect, Any, bool]
 MayDeliver: TypeAlias = Generator[Effect, Any, bool | None]
 
 OTHER_FORMAT_SECONDS = 60
-OTHER_RELEASE_SECONDS = 60
 
 
 def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
@@ -116,99 +115,19 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
     try:
         require_writable(setting.formats)
         messages.require_readable(delivery.body)
-        if delivery.body["k"] == messages.TICK:
-            return (yield from _tick(setting, delivery))
-        if delivery.body["k"] == messages.SCHEDULE:
-            return (yield from _schedule(setting, delivery))
-        if delivery.body["k"] == messages.SWEEP:
-            return (yield from _sweep(setting, delivery))
-        if delivery.body["k"] == messages.SWEEP_STARTS:
-            return (yield from _sweep_starts(setting, delivery))
-        if delivery.body["k"] == messages.ARCHIVE:
-            return (yield from _archive(setting, delivery))
-        if delivery.body["k"] == messages.REMIND:
-            return (yield from _remind(setting, delivery))
+        kind = delivery.body["k"]
+        if kind in messages.OF_NO_EXECUTION or kind == messages.REMIND:
+            # Imported here because many workers process only executions. Each module that is
+            # imported makes the start of a Lambda function slower.
+            from holdfast.runtime.worker import other_messages  # noqa: PLC0415
+
+            return (yield from other_messages.process(setting, delivery))
         return (yield from Processing(setting, Delivery(delivery)).run())
     except FormatError:
         # The log is in a format that this code cannot read, so this code must not append to it. A
         # worker of the right release will receive the message later.
         yield SetVisibility(OTHER_FORMAT_SECONDS)
         return False
-
-
-def _tick(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Let attempts that wait in the queue of a gate (a limit) begin. A worker whose code does not
-    have the limit leaves the message to a worker with newer code.
-    """
-    body, message = delivery.body, delivery.message_id
-    limit = GateId.parse(body["gate"]).limit
-    batch = setting.gates.book.batches.get(limit.removeprefix(BATCH_PREFIX))
-    if limit.startswith(BATCH_PREFIX) and batch is not None:
-        collector = batches.Collector(setting.gates, batch, GateId.parse(body["gate"]))
-        is_done = yield from collector.collect(body["chain"], message, delivery.receive_count)
-    else:
-        is_done = yield from dispense.tick(setting.gates, body, message, delivery.owner)
-    if not is_done:
-        yield SetVisibility(OTHER_RELEASE_SECONDS)
-    return bool(is_done)
-
-
-def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Start the due executions of a schedule. A worker whose code does not have the workflow leaves
-    the message to a worker with newer code.
-    """
-    # Imported here because most workers never process a schedule. Each module that is imported
-    # makes the start of a Lambda function slower.
-    from holdfast.runtime.worker import scheduled  # noqa: PLC0415
-
-    is_known = yield from scheduled.tick(setting, delivery.body)
-    if not is_known:
-        yield SetVisibility(OTHER_RELEASE_SECONDS)
-    return bool(is_known)
-
-
-def _sweep(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Process a page of due rows. A row whose processing fails stays, and the next sweep reports
-    it.
-    """
-    from holdfast.runtime.maintenance import sweeper  # noqa: PLC0415  (few stacks have so many)
-
-    yield from sweeper.sweep_page(
-        delivery.body, delivery.owner, setting.formats, archives=setting.archives
-    )
-    return True
-
-
-def _sweep_starts(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Process a shard of rows of starts. If the processing of a row failed, a later sweep tries it
-    again.
-    """
-    from holdfast.runtime.maintenance import lost_starts  # noqa: PLC0415  (few stacks have so many)
-
-    yield from lost_starts.sweep_shard(delivery.body, delivery.owner, setting.formats)
-    return True
-
-
-def _archive(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Archive a page of ended executions. An execution that cannot be archived keeps its row, so a
-    later sweep tries again.
-    """
-    from holdfast.runtime.worker import archiving  # noqa: PLC0415  (most stacks have no archive)
-
-    yield from archiving.archive_page(delivery.body, delivery.owner, setting.formats)
-    return True
-
-
-def _remind(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
-    """Publish the reminder of an open question. A stack that publishes no events about questions
-    drops the message.
-    """
-    wanted, body = setting.question_events, delivery.body
-    if wanted is not None:
-        log = Log(body["t"], body["run"], delivery.owner, delivery.message_id, setting.formats)
-        yield from log.load()
-        yield from wanted.remind(log, body)
-    return True
 
 
 @dataclass
@@ -222,7 +141,7 @@ class Processing:
     * `has_twin`: another worker that received the same message has written to the loaded log.
     * `unlisted`: the record whose entry was removed from the list, while no later record has an
       entry.
-    * `claims`: the events that this delivery has claimed, by their ids.
+    * `claims`: the events that this delivery has claimed; None before the first.
     * `unlogged`: committed events of a state machine with a log (`runtime/execution_logs.py`),
       until the log is written.
     """
@@ -239,10 +158,11 @@ class Processing:
     run_for: Execution | None = None
     has_twin: bool = False
     unlisted: int | None = None
-    claims: dict[str, Claim] = field(default_factory=dict)
+    claims: OwnClaims | None = None
     unlogged: list[Event] = field(default_factory=list)
     _definition: str = ""
     _program: Program | None = None
+    _last_pending: tuple[Execution, list[Command]] | None = None
 
     def __post_init__(self) -> None:
         setting, errand = self.setting, self.errand
@@ -280,7 +200,6 @@ class Processing:
             # their permits. Do it here, or the permits would stay taken until they expire.
             yield from self.attempts.release()
             yield from self._give_back_claims()
-            yield from self._give_back_earlier_claim()
         return is_done
 
     def _run(self) -> Delivers:
@@ -298,6 +217,8 @@ class Processing:
         if self.state.is_ended:
             source = self.setting.status_source
             self.facts += yield from recovery.redrives(self.errand, self.log, source)
+            if self.facts:
+                yield from self._tell_of_failure()
             if self.facts and not (yield from self._keeps_key()):
                 self.facts = []
             if not self.facts:
@@ -367,48 +288,24 @@ class Processing:
         if self.errand.is_recovering:
             yield from self._repair_search_rows()
             yield from self._leave()
-            yield from self._free_abandoned()
+            if any(isinstance(frame.waiting, Awaiting) for frame in self.state.resting.values()):
+                from holdfast.runtime.worker import own_claims  # noqa: PLC0415  (few end so)
+
+                yield from own_claims.free_abandoned(self.log, self.state)
         return True
 
     def _give_back_claims(self) -> NoResult:
-        """Give back the events that this delivery has claimed and not used, because another worker
-        has ended the wait or the execution.
+        """Give back the events that this delivery, or an earlier one of its message, has claimed
+        and its execution has not used.
         """
-        state = self.log.state
-        used = {} if state is None else state.used_events
-        for claim in self.claims.values():
-            if claim.event_id not in used:
-                # Imported here because few claims are given back.
-                from holdfast.runtime import kept_events  # noqa: PLC0415
+        if self.claims is not None:
+            yield from self.claims.give_back()
+        event = self.errand.body.get("event")
+        if event is not None and self.errand.is_recovering:
+            # Imported here because few deliveries of events are recoveries.
+            from holdfast.runtime.worker import own_claims  # noqa: PLC0415
 
-                yield from kept_events.give_back(self.log.tenant, self.log.run, claim)
-
-    def _give_back_earlier_claim(self) -> NoResult:
-        """Give back the event of this message, if the execution has neither used it nor waits for
-        it any longer. A worker that received the message before may have claimed it and crashed.
-        """
-        state, event = self.log.state, self.errand.body.get("event")
-        if not self.errand.is_recovering or event is None or state is None:
-            return
-        if event["id"] not in state.used_events:
-            from holdfast.runtime import kept_events  # noqa: PLC0415  (as in `_give_back_claims`)
-
-            tenant, run = self.log.tenant, self.log.run
-            yield from kept_events.free_abandoned(tenant, run, event["name"], event["key"])
-
-    def _free_abandoned(self) -> NoResult:
-        """Free the events that the ended execution has claimed and not used. The worker of the
-        claim has crashed, and SQS has delivered its message again.
-        """
-        awaited = {
-            (frame.waiting.event_name, frame.waiting.event_key)
-            for frame in self.state.resting.values()
-            if isinstance(frame.waiting, Awaiting) and frame.waiting.kind == "event"
-        }
-        for name, key in sorted(awaited):
-            from holdfast.runtime import kept_events  # noqa: PLC0415
-
-            yield from kept_events.free_abandoned(self.log.tenant, self.log.run, name, key)
+            yield from own_claims.give_back_earlier(self.log, event)
 
     def _keeps_key(self) -> Generator[Effect, Any, bool]:
         """Take the business key of a keyed workflow again for a retry. Return False when another
@@ -439,7 +336,24 @@ class Processing:
             from holdfast.runtime.commands import keyed_events  # noqa: PLC0415
 
             yield from keyed_events.at_end(self.setting.lookup(), self.log)
+        yield from self._tell_of_failure()
         yield from follow_ups.at_end(self.log)
+
+    def _tell_of_failure(self) -> NoResult:
+        """Send the event of an end without success, if a deployed workflow waits for it.
+
+        An execution of such a workflow sends none: if it always fails, it would start itself for
+        ever.
+        """
+        known = self.setting.workflows
+        if not (follow_ups.is_failure(self.state) and known.wait_for(FAILED_EVENT)):
+            return
+        definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
+        if FAILED_EVENT not in definition.source_map.get("events", ()):
+            # Imported here because few executions fail.
+            from holdfast.runtime.commands import failures  # noqa: PLC0415
+
+            yield from failures.tell(self.setting.lookup(), self.log.tenant, self.state)
 
     def _fresh(self) -> Delivers:
         """Process the start message of an execution that has no log yet."""
@@ -591,7 +505,7 @@ class Processing:
                     step = Transition(pending.events + step.events, step.state)
                     pending = None
                 over = yield from self._step(step, now_ms)
-            elif idle := self.attempts.idle(pending_commands(state)):
+            elif idle := self.attempts.idle(self._pending(state)):
                 program, left_ms = self.program, (yield Deadline()) - now_ms
                 if self.attempts.fit(idle, left_ms):
                     self.facts += yield from self.attempts.begin(program, state, idle, now_ms)
@@ -637,30 +551,23 @@ class Processing:
         """
         if step.state.used_events is state.used_events:
             return step
-        # Imported here because most executions use no event. Each module that is imported makes the
-        # start of a Lambda function slower.
-        from holdfast.runtime import event_claims  # noqa: PLC0415
+        if self.claims is None:
+            # Imported here because most executions use no event. Each module that is imported makes
+            # the start of a Lambda function slower.
+            from holdfast.runtime.worker.own_claims import OwnClaims  # noqa: PLC0415
 
-        tenant, taken = self.log.tenant, set[str]()
+            self.claims = OwnClaims(self.log)
         while step.state.used_events is not state.used_events:
-            # The number of the next record makes the claim differ from an earlier one of this
-            # delivery, whose commit was refused.
-            value = f"{self.log.owner}.{self.log.sequence + 1}"
-            wanted = event_claims.claims_of(state, step.state, self.offered, value)
-            lost = None
-            for claim in (one for one in wanted.values() if one.event_id not in taken):
-                if not (yield from event_claims.take(tenant, state.run, claim)):
-                    lost = claim
-                    break
-                taken.add(claim.event_id)
-                self.claims[claim.event_id] = claim
+            lost = yield from self.claims.take(state, step.state, self.offered)
             if lost is None:
                 return step
             self.facts = [one for one in self.offered if not _is_about(one, lost.event_id)]
             # A wait with pointers was offered only the earliest event. A later one may be stored,
             # and no other wake would lead to it.
             named = {"id": lost.event_id, "name": lost.name, "key": lost.key}
-            self.facts += yield from event_pointers.facts_of_wake(tenant, state, named, now_ms)
+            self.facts += yield from event_pointers.facts_of_wake(
+                self.log.tenant, state, named, now_ms
+            )
             step = self._decided(state, now_ms)
         return step
 
@@ -669,9 +576,17 @@ class Processing:
         were stopped waits for another fact, to save a record.
         """
         if all(isinstance(fact, facts.ChildrenStopped) for fact in self.facts):
-            is_at_work = self.attempts.begun or self.attempts.mine(pending_commands(state))
+            is_at_work = self.attempts.begun or self.attempts.mine(self._pending(state))
             return bool(self.facts) and not is_at_work
         return True
+
+    def _pending(self, state: Execution) -> list[Command]:
+        """Return the pending commands of the state. A commit and the steps around it need those of
+        the same state, and a wide Map has many.
+        """
+        if self._last_pending is None or self._last_pending[0] is not state:
+            self._last_pending = (state, pending_commands(state))
+        return self._last_pending[1]
 
     # -- committing --------------------------------------------------------------------------------
 
@@ -679,90 +594,94 @@ class Processing:
         """Append the record and carry out its follow-ups. Return False, without follow-ups, when
         another worker has written the record with this number.
         """
-        before, after = self.log.state, step.state
-        is_over, is_opened = after.is_ended, after.is_opened
-        # The start message of a retried execution was deleted at its end, so SQS would not deliver
-        # it again after a crash. The record must therefore open the execution.
-        is_redrive = before is not None and before.is_ended
-        is_repaused = before is not None and before.paused != after.paused and not is_over
-        is_resumed = is_repaused and after.paused is None
-        is_migrated = any(event.type == "Migrated" for event in step.events)
-        more, asked = has_more(after), pending_commands(after)
-        asked_before = [] if before is None else pending_commands(before)
-        carried = carried_out(before, step.events) if is_migrated else asked_before
-        new = new_commands(asked, [] if is_redrive or is_resumed else carried)
-        # Write `Opened` for an execution that will wait, or that has run for long. Without it, only
-        # the start message leads to the execution, which is too late after a crash.
-        must_open = (not is_over and not is_opened) and (
-            is_redrive
-            or not (more or self.attempts.mine(asked))
-            or now_ms - after.started_ms > FIRST_HOLD_MS
-        )
-        if must_open:
-            yield from watchdog.watch(self.log, after, now_ms)
-        if self.has_twin:
-            yield from watchdog.watch_closely(self.log, now_ms)
-        was_aging = self.log.is_aging(now_ms) and not is_over
-        if is_resumed:
-            # During a pause the next check of the sweeper may be a week away. After the resume
-            # every wait may be due at once, so move the check to an earlier time.
-            yield from watchdog.watch(self.log, after, now_ms)
-        # A list entry belongs to a record, and shows the pause, the definition and the steps. So
-        # write a new entry with the record of the pause, the resume or the migration, because the
-        # old one would show the state before.
-        is_moved = (is_repaused or (is_migrated and not is_over)) and is_opened and not is_redrive
-        is_relisted = was_aging or is_moved or (self._is_unlisted() and not is_over)
-        is_opening = must_open or is_relisted
-        if is_opening:
+        plan = self._plan(step, now_ms)
+        yield from self._prepare(plan, now_ms)
+        if plan.is_opening:
             step = self._with_opened(step, now_ms)
-        if is_relisted or is_redrive:
-            yield from follow_ups.leave_list(self.log)
-            self.unlisted = self.state.opened_at
-        is_listed = is_opening or is_over
-        listed = listing(self.log.tenant, step.state, now_ms) if is_listed else {}
-        is_resting = is_opened and not (more or self.attempts.mine(asked))
-        indexed = self.log.indexed
-        if is_listed:
-            indexed = wait_rows.indexed_by_entry(self.log, step.state, now_ms)
-        elif is_resting:
-            indexed = wait_rows.indexed_at_rest(self.log, step.state, now_ms)
-        has_new_waits = not is_listed and indexed != self.log.indexed
+        listed = listing(self.log.tenant, step.state, now_ms) if plan.is_listed else {}
+        known, indexed = self.log.indexed, self._indexed(plan, step.state, now_ms)
         if not (yield from self.log.commit(step, now_ms, listed, indexed)):
             return False
+        after = plan.after
         if after.attributes or after.notes:
-            known = None if was_aging else before
-            yield from self._put_search_rows(known, now_ms, is_listed=is_listed)
-        if has_new_waits:
+            shown = None if plan.was_aging else plan.before
+            yield from self._put_search_rows(shown, now_ms, is_listed=plan.is_listed)
+        if not plan.is_listed and indexed != known:
             yield from wait_rows.put_row(self.log, now_ms)
-        elif is_opening:
+        elif plan.is_opening:
             yield from wait_rows.drop_row(self.log, now_ms)
         self.offered = []
         self.moments.draws = self.races = 0
         # The execution continued as new, or it was migrated.
         if after.definition != self._definition:
             yield from self._fetch(after.definition)
-        yield from self._release(asked_before, asked)
-        if was_aging:
+        yield from self._follow(plan, now_ms)
+        yield from self._report(plan, step, now_ms)
+        if plan.must_open or plan.has_more:
+            # Read the inbox. An execution that was just opened may have older messages in it. An
+            # execution that loops without a wait would otherwise never notice a stop.
+            self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
+        return True
+
+    def _plan(self, step: Transition, now_ms: int) -> CommitPlan:
+        before, after = self.log.state, step.state
+        asked_before = [] if before is None else self._pending(before)
+        asked, more = self._pending(after), has_more(after)
+        is_busy = more or bool(self.attempts.mine(asked))
+        return CommitPlan(
+            before,
+            step,
+            asked_before,
+            asked,
+            has_more=more,
+            is_busy=is_busy,
+            must_open=must_open(before, after, now_ms, is_busy=is_busy),
+            was_aging=self.log.is_aging(now_ms) and not after.is_ended,
+            is_unlisted=self._is_unlisted(),
+        )
+
+    def _prepare(self, plan: CommitPlan, now_ms: int) -> NoResult:
+        """Carry out what must exist before the record (R11, R17)."""
+        # During a pause the next check of the sweeper may be a week away. After the resume every
+        # wait may be due at once, so the check moves to an earlier time.
+        if plan.must_open or plan.is_resumed:
+            yield from watchdog.watch(self.log, plan.after, now_ms)
+        if self.has_twin:
+            yield from watchdog.watch_closely(self.log, now_ms)
+        if plan.is_relisted or plan.is_redrive:
+            yield from follow_ups.leave_list(self.log)
+            self.unlisted = self.state.opened_at
+
+    def _indexed(self, plan: CommitPlan, state: Execution, now_ms: int) -> IndexedWaits:
+        """Return what the index of waits contains from the record on."""
+        if plan.is_listed:
+            return wait_rows.indexed_by_entry(self.log, state, now_ms)
+        if plan.is_resting:
+            return wait_rows.indexed_at_rest(self.log, state, now_ms)
+        return self.log.indexed
+
+    def _follow(self, plan: CommitPlan, now_ms: int) -> NoResult:
+        """Carry out the commands of the record, after it is stored (R7)."""
+        yield from self._release(plan.asked_before, plan.asked)
+        if plan.was_aging:
             yield from follow_ups.keep_name(self.log, now_ms)
-        # An ended execution has only the follow-ups of its end.
-        if new and not is_over:
+        new = plan.new_commands
+        if new:
             wanted = self.setting.question_events
             done = follow_ups.carry_out(self.log, self.program, new, now_ms, wanted)
             self.facts += yield from done
+
+    def _report(self, plan: CommitPlan, step: Transition, now_ms: int) -> NoResult:
+        """Report the record to the event bus, the metrics and the log of the state machine."""
         if self.setting.status_source is not None:
             yield from status_events.publish(self.state, step.events, self.setting.status_source)
-        yield from measuring.committed(before, step)
+        yield from measuring.committed(plan.before, step)
         self._keep_for_log(step.events)
         if self.unlogged and (
             len(self.unlogged) >= LOG_EVENTS_HELD_MAX
             or now_ms - self.unlogged[0].at_ms > LOG_HELD_MS_MAX
         ):
             yield from self._write_log()
-        if must_open or more:
-            # Read the inbox. An execution that was just opened may have older messages in it. An
-            # execution that loops without a wait would otherwise never notice a stop.
-            self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
-        return True
 
     def _keep_for_log(self, events: Sequence[Event]) -> None:
         origin = self.state.origin

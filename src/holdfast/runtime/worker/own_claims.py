@@ -1,0 +1,71 @@
+"""The events that one delivery has claimed (`runtime/event_claims.py`), and what becomes of those
+that its execution does not use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.core.facts import Fact
+from holdfast.core.state import Awaiting, Execution
+from holdfast.runtime import event_claims, kept_events
+from holdfast.runtime.effects import Effect, NoResult
+from holdfast.runtime.event_claims import Claim
+from holdfast.runtime.storage.log import Log
+
+
+@dataclass
+class OwnClaims:
+    """The events that a delivery has claimed for its execution, by their ids. Mutable."""
+
+    log: Log
+    taken: dict[str, Claim] = field(default_factory=dict)
+
+    def take(
+        self, before: Execution, after: Execution, offered: Iterable[Fact]
+    ) -> Generator[Effect, Any, Claim | None]:
+        """Claim the events that the decision from `before` to `after` uses. Return the first event
+        that another execution has claimed, None when there is none.
+        """
+        # The number of the next record makes the claim differ from an earlier one of this delivery,
+        # whose commit was refused.
+        value = f"{self.log.owner}.{self.log.sequence + 1}"
+        for claim in event_claims.claims_of(before, after, offered, value).values():
+            if self.taken.get(claim.event_id) == claim:
+                continue
+            if not (yield from event_claims.take(self.log.tenant, before.run, claim)):
+                return claim
+            self.taken[claim.event_id] = claim
+        return None
+
+    def give_back(self) -> NoResult:
+        """Give back the events that are not used, because another worker has ended the wait or the
+        execution.
+        """
+        used = {} if self.log.state is None else self.log.state.used_events
+        for claim in self.taken.values():
+            if claim.event_id not in used:
+                yield from kept_events.give_back(self.log.tenant, self.log.run, claim)
+
+
+def give_back_earlier(log: Log, event: Mapping[str, Any]) -> NoResult:
+    """Give back the event of a message, if the execution has neither used it nor waits for it any
+    longer. A worker that received the message before may have claimed it and crashed.
+    """
+    if log.state is not None and event["id"] not in log.state.used_events:
+        yield from kept_events.free_abandoned(log.tenant, log.run, event["name"], event["key"])
+
+
+def free_abandoned(log: Log, ended: Execution) -> NoResult:
+    """Free the events that the ended execution has claimed and not used. The worker of the claim
+    has crashed, and SQS has delivered its message again.
+    """
+    awaited = {
+        (frame.waiting.event_name, frame.waiting.event_key)
+        for frame in ended.resting.values()
+        if isinstance(frame.waiting, Awaiting) and frame.waiting.kind == "event"
+    }
+    for name, key in sorted(awaited):
+        yield from kept_events.free_abandoned(log.tenant, log.run, name, key)
