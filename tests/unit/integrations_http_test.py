@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
 
 import botocore.httpsession
 import pytest
@@ -211,6 +213,77 @@ def test_a_connection_puts_its_credentials_into_the_request(
     assert request.headers[header] == value
     assert request.url == f"{URL}?q=theirs&r=1&r=2"
     assert json.loads(request.body) == {"b": "theirs", "c": 1}
+
+
+def _traced(trace: Any, arguments: Mapping[str, Any], answers: Mapping[str, Any]) -> Any:
+    whole = {"ApiEndpoint": URL, "Method": "POST", **arguments}
+    task = replace(effect("http:invoke", whole), trace=trace)
+    return perform(task, answers)[0]
+
+
+SECRETS: Final = {
+    "api_key_name": "X-Key",
+    "api_key_value": "hidden key",
+    "invocation_http_parameters": {
+        "header_parameters": [{"key": "X-More", "value": "hidden header"}],
+        "query_string_parameters": [{"key": "s", "value": "hidden-query"}],
+        "body_parameters": [{"key": "s", "value": "hidden body"}],
+    },
+}
+GIVEN: Final = {
+    "Headers": {"Shown": "h"},
+    "QueryParameters": {"q": "1"},
+    "RequestBody": {"b": 1},
+    "Authentication": {"ConnectionArn": CONNECTION},
+}
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_trace_has_the_request_as_it_was_sent(endpoint: Endpoint, status: int) -> None:
+    endpoint.status = status
+    found = _traced("ALL", GIVEN, _connection("API_KEY", SECRETS)).exchange
+    (sent,) = endpoint.requests
+    assert (found.method, found.url, found.body) == (sent.method, sent.url, sent.body.decode())
+    assert dict(found.headers) == dict(sent.headers)
+    assert (found.status, found.response_body) == (status, '{"ok":true}')
+    assert found.response_headers == {"content-type": "application/json"}
+    assert "hidden" in found.url + str(found.headers) + found.body
+
+
+def test_a_public_trace_has_what_the_definition_says_and_no_secret(endpoint: Endpoint) -> None:
+    found = _traced("PUBLIC", GIVEN, _connection("API_KEY", SECRETS)).exchange
+    assert found.url == f"{URL}?q=1"
+    assert found.body == '{"b":1}'
+    assert dict(found.headers) == {
+        "shown": "h",
+        "user-agent": "Amazon|StepFunctions|HttpInvoke|eu-west-1",
+        "range": f"bytes=0-{PAYLOAD_BYTES_MAX}",
+        "content-type": "application/json",
+    }
+    assert "hidden" not in str(found)
+    assert "hidden" in str(endpoint.requests[0].headers)
+
+
+def test_a_call_without_a_trace_has_none(endpoint: Endpoint) -> None:
+    assert endpoint.status == 200
+    assert _traced(None, {}, {}).exchange is None
+
+
+def test_a_trace_of_a_call_without_an_answer_has_the_request(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(request: Any) -> Any:
+        raise EndpointConnectionError(endpoint_url=request.url)
+
+    monkeypatch.setattr(endpoint, "send", refuse)
+    found = _traced("PUBLIC", {}, {})
+    assert found.error == "States.Http.Socket"
+    assert (found.exchange.url, found.exchange.status) == (URL, None)
+
+
+def test_a_trace_shows_no_answer_that_is_not_text(endpoint: Endpoint) -> None:
+    endpoint.body = b"\xff\xfe"
+    assert _traced("PUBLIC", {}, {}).exchange.response_body == ""
 
 
 def test_an_oauth_connection_asks_for_a_token_first(endpoint: Endpoint) -> None:

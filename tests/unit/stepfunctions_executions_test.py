@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core import advance, decision
 from holdfast.core.run_ids import (
     SPREAD_MAX,
     child_run,
@@ -21,8 +22,9 @@ from holdfast.core.run_ids import (
     uuid_of,
 )
 from holdfast.core.state import Parent
-from holdfast.errors import ServiceFault
+from holdfast.errors import RequestError, ServiceFault
 from holdfast.limits import CHILD_DEPTH_MAX, PAYLOAD_BYTES_MAX
+from holdfast.runtime.commands.retry import retry
 from holdfast.runtime.driver import run as drive
 from holdfast.runtime.effects import Delete, Effect, Put, Send, TaskFailed, TaskSucceeded
 from holdfast.runtime.storage import keys
@@ -215,6 +217,20 @@ def test_an_execution_without_a_record_is_running() -> None:
         "redriveStatus": "NOT_REDRIVABLE",
         "redriveStatusReason": "Execution is RUNNING and cannot be redriven",
     }
+
+
+def test_the_trace_header_of_a_start_is_told_again() -> None:
+    office = Office()
+    machine, header = office.create(states(A=PASS)), "Root=1-5759e988-bd862e3fe1be46a994272793"
+    execution = office.start(machine, traceHeader=header)
+    assert office.describe(execution)["traceHeader"] == header  # before the first record, too
+    office.wait(1)
+    assert office.describe(execution)["traceHeader"] == header
+    assert "traceHeader" not in office.describe(office.start(machine))
+    quick = office.create(states(A=PASS), "quick", type="EXPRESS")
+    ended = office.call("StartSyncExecution", stateMachineArn=quick, traceHeader=header)
+    assert ended["traceHeader"] == header
+    assert "traceHeader" not in office.call("StartSyncExecution", stateMachineArn=quick)
 
 
 def test_a_success_has_an_output_and_cannot_be_redriven() -> None:
@@ -557,6 +573,55 @@ def test_a_running_or_succeeded_execution_is_not_redriven() -> None:
             f"Execution Not Redrivable: 'Execution is {status} and cannot be redriven'",
         )
         office.wait(seconds)
+
+
+def test_an_execution_whose_machine_is_being_deleted_is_not_redriven() -> None:
+    office = Office(lambda task: TaskFailed("Broken", str(task.arguments)))
+    choice = {"Type": "Choice", "Choices": [{"Condition": "{% $states.input %}", "Next": "C"}]}
+    definition = states(A={**choice, "Default": "B"}, B={**WAIT, "End": True}, C=CALL)
+    machine = office.create(definition)
+    failed, open_ = office.start(machine, True), office.start(machine, False)
+    office.wait(1)
+    assert office.describe(failed)["redriveStatus"] == "REDRIVABLE"
+    office.call("DeleteStateMachine", stateMachineArn=machine)
+    reason = "State machine is in DELETING status"
+    found = office.describe(failed)
+    assert found["redriveStatus"] == "NOT_REDRIVABLE"
+    assert found["redriveStatusReason"] == reason
+    assert office.refusal("RedriveExecution", executionArn=failed) == (
+        "ExecutionNotRedrivable",
+        f"Execution Not Redrivable: '{reason}'",
+    )
+    office.wait(10)
+    assert office.describe(open_)["status"] == "ABORTED"
+    # The machine is removed with its last open execution. The log has all that a redrive needs.
+    assert office.describe(failed)["redriveStatus"] == "REDRIVABLE"
+
+
+def test_a_history_that_is_full_has_no_room_for_a_redrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (decision, advance):
+        monkeypatch.setattr(module, "HISTORY_EVENTS_MAX", 10)
+    office = _failing()
+    office.service = replace(office.service, has_history_limit=True)
+    office.api = StatesApi(office.service)
+    fits, full = states(A=PASS, B=CALL), states(A=PASS, B=PASS, C=CALL)
+    reasons = []
+    for name, definition in (("fits", fits), ("full", full)):
+        execution = office.start(office.create(definition, name))
+        office.wait(1)
+        found = office.describe(execution)
+        assert found["status"] == "FAILED"
+        reasons.append((len(office.history(execution)), found.get("redriveStatusReason")))
+    # AWS docs, RedriveExecution: at least two events must fit, here with a limit of 10.
+    assert reasons == [(8, None), (10, "Execution history event limit exceeded")]
+    assert office.refusal("RedriveExecution", executionArn=execution) == (
+        "ExecutionNotRedrivable",
+        "Execution Not Redrivable: 'Execution history event limit exceeded'",
+    )
+    name = execution.rpartition(":")[2]
+    with pytest.raises(RequestError) as refused:
+        drive(retry(office.service.known, "default", name, {}, bytes(16)), office.perform)
+    assert refused.value.code == "HF218"
 
 
 def test_a_redrive_continues_where_the_execution_failed() -> None:

@@ -370,3 +370,30 @@ def test_a_stop_after_a_redrive_stops_the_redriven_children() -> None:
     arn = only_run(office, execution)["mapRunArn"]
     [row] = office.call("ListExecutions", mapRunArn=arn)["executions"]
     assert row["status"] == "ABORTED"
+
+
+def test_a_map_run_whose_parallel_has_failed_is_aborted_while_the_execution_goes_on() -> None:
+    office = Office()
+    over = flow(WAIT)["States"]["Over"]
+    branches = [
+        {"StartAt": "Over", "States": {"Over": {**over, "Items": [1, 2], "End": True}}},
+        {
+            "StartAt": "Soon",
+            "States": {
+                "Soon": {"Type": "Wait", "Seconds": 5, "Next": "Bad"},
+                "Bad": {"Type": "Fail", "Error": "E"},
+            },
+        },
+    ]
+    catch = [{"ErrorEquals": ["E"], "Next": "Later"}]
+    both = {"Type": "Parallel", "Branches": branches, "Catch": catch}
+    execution = office.start(office.create(states(Both=both, Later=WAIT)))
+    office.wait(20)
+    assert office.describe(execution)["status"] == "RUNNING"
+    [aborted] = [one for one in office.history(execution) if one["type"] == "MapRunAborted"]
+    [state] = [one for one in office.history(execution) if one["type"] == "MapStateAborted"]
+    assert state["previousEventId"] == aborted["id"]
+    assert set(aborted) == {"id", "previousEventId", "timestamp", "type"}
+    found = office.call("DescribeMapRun", mapRunArn=only_run(office, execution)["mapRunArn"])
+    assert (found["status"], found["stopDate"]) == ("ABORTED", aborted["timestamp"])
+    assert found["executionCounts"]["aborted"] == 2

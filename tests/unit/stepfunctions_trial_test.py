@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.asl.jsonata.jsonata import compile_expression
 from holdfast.runtime.driver import run
-from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Clock, Effect, HttpExchange, RunTask, TaskFailed, TaskSucceeded
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
@@ -44,13 +45,22 @@ class World:
                 raise AssertionError(effect)
 
 
-def tried(state: Mapping[str, Any], world: World | None = None, **request: Any) -> dict[str, Any]:
+NOTHING: Any = None
+PLACE = ArnRegion("eu-central-1", "123456789012")
+#: That of a local stack.
+SERVICE = Service(NOTHING, NOTHING, "tenant", PLACE, None, may_reveal_secrets=True)
+
+
+def tried(
+    state: Mapping[str, Any],
+    world: World | None = None,
+    service: Service = SERVICE,
+    **request: Any,
+) -> dict[str, Any]:
     """Return the response, the texts that hold JSON read."""
     for name in ("input", "variables", "context"):
         if name in request:
             request[name] = json.dumps(request[name])
-    nothing: Any = None
-    service = Service(nothing, nothing, "tenant", ArnRegion("eu-central-1", "123456789012"), None)
     request["definition"] = json.dumps(state)
     handler = trial.test_state(service, request, bytes(range(16)))
     response: dict[str, Any] = run(handler, (world or World()).perform)
@@ -218,40 +228,80 @@ def test_a_required_field_may_be_missing_where_only_the_present_are_validated() 
     assert tried(state, mock=lenient)["output"] == {}
 
 
-def test_an_http_task_shows_its_request_and_response_only_at_trace() -> None:
-    arguments = {
-        "ApiEndpoint": "https://example.com/x",
-        "Method": "POST",
-        "Headers": {"a": "b"},
-        "QueryParameters": {"q": "1"},
-        "RequestBody": {"k": 1},
-        "Authentication": {"ConnectionArn": "arn:aws:events:::connection/c"},
-    }
-    answer = {
-        "StatusCode": 200,
-        "StatusText": "OK",
-        "Headers": {"h": ["v", "w"]},
-        "ResponseBody": "yes",
-    }
-    state = a_task(Resource="arn:aws:states:::http:invoke", Arguments=arguments)
-    world = World(TaskSucceeded(answer))
-    shown = tried(state, world, roleArn=ROLE, inspectionLevel="TRACE")["inspectionData"]
+EXCHANGE = HttpExchange(
+    method="POST",
+    url="https://example.com/x?q=1",
+    headers={"a": "b", "user-agent": "robot"},
+    body='{"k":1}',
+    status=404,
+    response_headers={"h": "v, w"},
+    response_body="no",
+)
+
+
+def an_http_task(**fields: Any) -> dict[str, Any]:
+    arguments = {"ApiEndpoint": "https://example.com/x", "Method": "POST"}
+    return a_task(Resource="arn:aws:states:::http:invoke", Arguments=arguments, **fields)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        TaskSucceeded({"StatusCode": 404}, exchange=EXCHANGE),
+        TaskFailed("States.Http.StatusCode.404", "no", exchange=EXCHANGE),
+    ],
+)
+def test_an_http_task_shows_its_request_and_response(result: TaskSucceeded | TaskFailed) -> None:
+    world = World(result)
+    shown = tried(an_http_task(), world, roleArn=ROLE, inspectionLevel="TRACE")["inspectionData"]
     assert shown["request"] == {
         "protocol": "https",
         "method": "POST",
         "url": "https://example.com/x?q=1",
-        "headers": "[a: b]",
+        "headers": "[a: b, user-agent: robot]",
         "body": '{"k":1}',
     }
     assert shown["response"] == {
         "protocol": "https",
-        "statusCode": "200",
-        "statusMessage": "OK",
-        "headers": "[h: v,w]",
-        "body": "yes",
+        "statusCode": "404",
+        "statusMessage": "Not Found",
+        "headers": "[h: v, w]",
+        "body": "no",
     }
-    debugged = tried(state, world, roleArn=ROLE, inspectionLevel="DEBUG")["inspectionData"]
-    assert "request" not in debugged
+
+
+@pytest.mark.parametrize(("status", "phrase"), [(200, "OK"), (299, ""), (None, None)])
+def test_a_request_without_an_answer_is_shown_alone(status: int | None, phrase: str | None) -> None:
+    exchange = replace(EXCHANGE, status=status, body=None)
+    world = World(TaskFailed("States.Http.Socket", "gone", exchange=exchange))
+    shown = tried(an_http_task(), world, roleArn=ROLE, inspectionLevel="TRACE")["inspectionData"]
+    assert "body" not in shown["request"]
+    assert shown.get("response", {}).get("statusMessage") == phrase
+
+
+@pytest.mark.parametrize(
+    ("level", "reveals", "trace"),
+    [
+        ("INFO", False, None),
+        ("DEBUG", True, None),
+        ("TRACE", False, "PUBLIC"),
+        ("TRACE", True, "ALL"),
+    ],
+)
+def test_only_a_trace_asks_for_the_request(level: str, *, reveals: bool, trace: str | None) -> None:
+    world = World(TaskSucceeded({}))
+    request: dict[str, Any] = {"inspectionLevel": level, "revealSecrets": reveals}
+    shown = tried(an_http_task(), world, roleArn=ROLE, **request).get("inspectionData", {})
+    assert [call.trace for call in world.called] == [trace]
+    assert "request" not in shown
+
+
+def test_a_stack_does_not_reveal_secrets() -> None:
+    stack = replace(SERVICE, may_reveal_secrets=False)
+    with pytest.raises(StatesFault) as raised:
+        tried(an_http_task(), service=stack, roleArn=ROLE, revealSecrets=True)
+    assert raised.value.code == "AccessDeniedException"
+    assert "is not authorized to perform: states:RevealSecrets" in raised.value.message
 
 
 # -- Map and Parallel ------------------------------------------------------------------------------

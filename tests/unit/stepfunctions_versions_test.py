@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Effect, PutIfAbsent, Replace
-from holdfast.stepfunctions import catalogue
+from holdfast.stepfunctions import aliases, catalogue, versions
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast.stepfunctions.versions import resolve_for_start
 from tests.unit.states_kit import PASS, PLACE, ROLE, START_MS, Desk, definition
@@ -292,6 +292,43 @@ def test_aliases_are_listed_by_name_of_a_machine_or_a_version() -> None:
     missing = PLACE.machine("none")
     refusal = desk.refusal("ListStateMachineAliases", stateMachineArn=missing)
     assert refusal[0] == "StateMachineDoesNotExist"
+
+
+# -- quotas ----------------------------------------------------------------------------------------
+
+
+def test_the_quotas_are_those_of_awss_documentation() -> None:
+    assert (versions.VERSIONS_MAX, aliases.ALIASES_MAX) == (1_000, 100)
+
+
+def test_a_machine_has_no_more_versions_than_its_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "VERSIONS_MAX", 2)
+    desk = machine_of_versions(2)
+    again = desk.call("PublishStateMachineVersion", stateMachineArn=ARN)
+    assert again["stateMachineVersionArn"] == PLACE.version("m", 2)  # that revision has a version
+    desk.call("UpdateStateMachine", stateMachineArn=ARN, definition=definition("3"))
+    code, message = desk.refusal("PublishStateMachineVersion", stateMachineArn=ARN)
+    assert code == "ServiceQuotaExceededException"
+    assert message == (
+        "The request would cause a service quota to be exceeded: a state machine can have at most "
+        "2 versions"
+    )
+    desk.call("DeleteStateMachineVersion", stateMachineVersionArn=PLACE.version("m", 1))
+    published = desk.call("PublishStateMachineVersion", stateMachineArn=ARN)
+    assert published["stateMachineVersionArn"] == PLACE.version("m", 3)
+
+
+def test_a_machine_has_no_more_aliases_than_its_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aliases, "ALIASES_MAX", 2)
+    desk = machine_of_versions(1)
+    route = {"routingConfiguration": routes((1, 100))}
+    for name in ("a", "b", "b"):
+        desk.call("CreateStateMachineAlias", name=name, **route)
+    code, message = desk.refusal("CreateStateMachineAlias", name="c", **route)
+    assert code == "ServiceQuotaExceededException"
+    assert message.endswith(": a state machine can have at most 2 aliases")
+    desk.call("DeleteStateMachineAlias", stateMachineAliasArn=PLACE.alias("m", "a"))
+    assert desk.call("CreateStateMachineAlias", name="c", **route)
 
 
 # -- the definition that a start runs --------------------------------------------------------------

@@ -76,6 +76,7 @@ class Host:
     * `has_threads` False: everything runs in one thread, for a local stack with a virtual clock.
     * `payload_bytes_max` limits the data of state machines; None removes AWS's limit.
     * `has_history_limit`: standard executions of state machines end at AWS's 25,000 events.
+    * `may_reveal_secrets`: TestState may show the secrets of EventBridge connections.
     * `schedules`: those that the code declares, by name.
     * `spread`: the spread that this deployment sets; the sweeper stores it.
     * `forms_scheme`: the URL scheme of links to forms of questions; None: this stack has no forms.
@@ -88,6 +89,7 @@ class Host:
     has_threads: bool = True
     payload_bytes_max: int | None = PAYLOAD_BYTES_MAX
     has_history_limit: bool = False
+    may_reveal_secrets: bool = False
     schedules: Mapping[str, Plan] = field(default_factory=dict)
     forms_scheme: str | None = "http"
     spread: int = 0

@@ -309,6 +309,13 @@ def has_history_limit(state: Execution) -> bool:
     return state.origin is not None and state.origin.get("has_history_limit", False)
 
 
+def is_history_full(state: Execution) -> bool:
+    """Return True when the history has no room for the event of a redrive and one more (AWS docs,
+    RedriveExecution: "less than 24,999 events").
+    """
+    return has_history_limit(state) and state.last_event >= HISTORY_EVENTS_MAX - 1
+
+
 @functools.lru_cache(maxsize=256)
 def iso_time(at_ms: int) -> str:
     """Return the time in UTC with milliseconds, in the format of the context object:

@@ -32,7 +32,17 @@ from holdfast.core.decision import (
 )
 from holdfast.core.events import TASK_EVENTS
 from holdfast.core.retry import delay_ms, find_catcher, find_retrier
-from holdfast.core.state import ANSWERED_LATER, ATTEMPTED, Closing, FailedState, Frame, Lanes
+from holdfast.core.state import (
+    ANSWERED_LATER,
+    ATTEMPTED,
+    Attempt,
+    ChildExecutions,
+    Closing,
+    FailedState,
+    Frame,
+    Lanes,
+    WaitingFor,
+)
 from holdfast.limits import CAUSE_CHARACTERS_MAX
 
 OWN_REGION: Final = "holdfast"
@@ -386,8 +396,17 @@ def abort_state(decision: Decision, lane: Frame) -> None:
         abort_lanes(decision, lane, None)
     if isinstance(state, TaskState | WaitState | ParallelState | MapState):
         note_started(decision, lane)
-        name = f"{type(state).__name__}Aborted"
-        decision.emit(name, frame=lane.id, previous=decision.frame(lane.id).previous)
+        previous = decision.frame(lane.id).previous
+        if isinstance(state, MapState) and state.run is not None and _has_run(lane.waiting):
+            previous = decision.emit("MapRunAborted", frame=lane.id, previous=previous)
+        decision.emit(f"{type(state).__name__}Aborted", frame=lane.id, previous=previous)
+
+
+def _has_run(waiting: WaitingFor) -> bool:
+    """Return True while a distributed Map has a Map Run: its items are read, its children run, or
+    its results are written. Before a retry it has none.
+    """
+    return isinstance(waiting, ChildExecutions | Attempt)
 
 
 def _retry(

@@ -91,7 +91,7 @@ class MachineOrigin(TypedDict):
 
     `start_at` is set for a child of a distributed Map: the first state of the Map's item processor.
     `log` is set when the machine had a log at the start of the execution. `has_history_limit`: the
-    execution ends at AWS's 25,000 events.
+    execution ends at AWS's 25,000 events. `trace_header` is that of the request that started it.
     """
 
     execution_arn: str
@@ -106,6 +106,7 @@ class MachineOrigin(TypedDict):
     start_at: NotRequired[str]
     is_unbounded: NotRequired[bool]
     has_history_limit: NotRequired[bool]
+    trace_header: NotRequired[str]
     log: NotRequired[LogSetting]
 
 

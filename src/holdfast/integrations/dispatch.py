@@ -240,7 +240,9 @@ class Integrations:
         except StatesFault as fault:
             if fault.code == TOO_DEEP:
                 return TaskFailed(fault.code, fault.message)
-            return _refused(call, Refusal(fault.code, fault.message, 400, request_id), model)
+            return _refused(
+                call, Refusal(fault.code, fault.message, fault.status, request_id), model
+            )
         length = len(json.dumps(response, default=str))
         return _shown(call, operation, response, own_metadata(request_id, length))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import http
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -22,7 +23,7 @@ from holdfast.integrations.exchange import Request, Response, exchange
 from holdfast.integrations.problems import Unusable
 from holdfast.integrations.shaping import to_text
 from holdfast.limits import PAYLOAD_BYTES_MAX
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import HttpExchange, RunTask, TaskFailed, TaskSucceeded
 
 TIMEOUT_SECONDS: Final = 60  # Step Functions quota for the call of an HTTP task
 USER_AGENT: Final = "Amazon|StepFunctions|HttpInvoke|{region}"
@@ -75,7 +76,22 @@ def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFail
     authorization = (
         Authorization() if connection is None else authorization_of(connection, effect, clients)
     )
-    return _send(_request_of(arguments, authorization, clients.region), arguments["ApiEndpoint"])
+    request = _request_of(arguments, authorization, clients.region)
+    result, response = _send(request, arguments["ApiEndpoint"])
+    if effect.trace is None:
+        return result
+    if effect.trace == "PUBLIC":
+        request = _request_of(arguments, Authorization(), clients.region)
+    return replace(result, exchange=_exchange_of(request, response))
+
+
+def _exchange_of(request: Request, response: Response | None) -> HttpExchange:
+    sent = None if request.body is None else request.body.decode()
+    told = (request.method, request.url, request.headers, sent)
+    if response is None:
+        return HttpExchange(*told, None, {}, "")
+    text = _text(response.body) or ""  # content that is no text is not shown
+    return HttpExchange(*told, response.status, response.headers, text)
 
 
 def require_fields(arguments: Mapping[str, Any]) -> None:
@@ -188,17 +204,18 @@ def _pairs_of(key: str, value: Any, array_format: str) -> list[tuple[str, str]]:
             return _pairs(items, array_format)
 
 
-def _send(request: Request, endpoint: str) -> TaskSucceeded | TaskFailed:
-    """Send the request. botocore's own messages are replaced, because they contain the URL or a
-    header, and so the secrets of a connection.
+def _send(request: Request, endpoint: str) -> tuple[TaskSucceeded | TaskFailed, Response | None]:
+    """Return the result, and the response if one came. botocore's own messages are replaced,
+    because they contain the URL or a header, and so the secrets of a connection.
     """
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
     try:
-        return result_of(exchange(request, TIMEOUT_SECONDS, PAYLOAD_BYTES_MAX + 1))
+        response = exchange(request, TIMEOUT_SECONDS, PAYLOAD_BYTES_MAX + 1)
     except BotoCoreError as error:
         cause = f"Unable to call {endpoint}: {type(error).__name__}"
-        return TaskFailed(error_names.HTTP_SOCKET, cause)
+        return TaskFailed(error_names.HTTP_SOCKET, cause), None
+    return result_of(response), response
 
 
 def result_of(response: Response) -> TaskSucceeded | TaskFailed:

@@ -118,6 +118,7 @@ def serving(
         _server(stack, port, lines) as server,
     ):
         stack.host.has_history_limit = has_history_limit
+        stack.host.may_reveal_secrets = True
         stop, ended = threading.Event(), threading.Event()
         url = f"http://{LOOPBACK}:{server.server_address[1]}"
         wall.let_through(url.removeprefix("http://"))

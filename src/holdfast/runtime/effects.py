@@ -330,6 +330,8 @@ class RunTask:
     * `arns` are those of the state machine and of its execution, when there is one.
     * `is_poll`: the call was made earlier, and `submitted` is its response. The effect reads the
       state of the job that the call started; TaskPending says that the job still runs.
+    * `trace`: the result of an HTTP task has the request and its response, for TestState. `PUBLIC`
+      leaves out what a connection has added to the request.
     * `is_batch`: `arguments` is a list with the arguments of many attempts, and the output is a
       list of {"output"} or {"error", "cause"}.
     """
@@ -356,11 +358,26 @@ class RunTask:
     is_timed: bool = False
     #: The progress that an earlier attempt has reported, for an attempt in another process.
     progress: Any = None
+    trace: Literal["PUBLIC", "ALL"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpExchange:
+    """The request of an HTTP task, and its response. `status` is None when none came."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: str | None
+    status: int | None
+    response_headers: Mapping[str, str]
+    response_body: str
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSucceeded:
     output: Any
+    exchange: HttpExchange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +389,7 @@ class TaskFailed:
     error: str | None
     cause: str | None
     traceback: str | None = None
+    exchange: HttpExchange | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbsent
 from holdfast.runtime.storage import keys, tables
@@ -14,12 +14,14 @@ from holdfast.stepfunctions.catalogue import Alias, Service
 from holdfast.stepfunctions.faults import (
     conflict,
     no_such_reference,
+    quota_exceeded,
     state_machine_does_not_exist,
     validation,
 )
 from holdfast.stepfunctions.lookup import find_machine, is_here
 from holdfast.stepfunctions.pages import page
 
+ALIASES_MAX: Final = 100  # AWS docs, CreateStateMachineAlias: aliases of one machine
 Routes: TypeAlias = tuple[tuple[int, int], ...]
 
 
@@ -28,6 +30,7 @@ def create_state_machine_alias(service: Service, request: dict[str, Any], _: byt
     response.
     """
     machine, routes = yield from _require_routes(service, request["routingConfiguration"])
+    yield from _require_room(service, machine, request["name"])
     now_ms = yield Clock()
     wanted = Alias(machine, request["name"], routes, now_ms, now_ms, request.get("description"))
     found = yield PutIfAbsent(tables.MAIL, catalogue.alias_item(service.tenant, wanted))
@@ -41,6 +44,13 @@ def create_state_machine_alias(service: Service, request: dict[str, Any], _: byt
         "stateMachineAliasArn": service.place.alias(machine, alias.name),
         "creationDate": alias.created_ms,
     }
+
+
+def _require_room(service: Service, machine: str, name: str) -> Generator[Effect, Any, None]:
+    """Raise ServiceQuotaExceededException when the alias would be one more than AWS allows."""
+    names = {alias.name for alias in (yield from catalogue.aliases(service.tenant, machine))}
+    if len(names | {name}) > ALIASES_MAX:
+        raise quota_exceeded(f"a state machine can have at most {ALIASES_MAX} aliases")
 
 
 def update_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:

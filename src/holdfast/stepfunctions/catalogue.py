@@ -49,6 +49,8 @@ class Service:
     deployed ones, which this API shows as state machines; `types` are those of their data. `caller`
     is the verified identity of the request, None for a request of a task. `spread`: over how many
     partitions the stack spreads rows. `has_history_limit`: executions end at AWS's 25,000 events.
+    `may_reveal_secrets`: TestState may show what a connection adds to an HTTP request. AWS asks IAM
+    for each caller; a stack cannot, so only a local one may.
     """
 
     programs: Programs
@@ -61,6 +63,7 @@ class Service:
     caller: str | None = None
     spread: Spread = field(default_factory=Spread)
     has_history_limit: bool = False
+    may_reveal_secrets: bool = False
 
     @property
     def known(self) -> Lookup:

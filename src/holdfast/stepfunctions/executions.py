@@ -27,11 +27,13 @@ from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.execution_lists import note_redrive
 from holdfast.stepfunctions.faults import StatesFault, invalid_name
-from holdfast.stepfunctions.finding import require_execution
-from holdfast.stepfunctions.starts import input_of, origin_of
+from holdfast.stepfunctions.finding import FoundExecution, require_execution
+from holdfast.stepfunctions.lookup import find_created
+from holdfast.stepfunctions.starts import input_of, origin_of, shown_trace, traced
 from holdfast.stepfunctions.versions import resolve_for_start
 from holdfast.stepfunctions.workflows import origin_of_workflow, own_name
 
+_DELETING: Final = "State machine is in DELETING status"  # AWS docs, redriveStatusReason
 REDRIVABLE_MS: Final = 14 * 86_400_000  # AWS docs, RedriveExecution: within 14 days of the end
 
 
@@ -68,6 +70,8 @@ def _start_as(
         wanted, data = yield from _of_workflow(service, startable, request, chance, parent)
     else:
         wanted, data = yield from _of_machine(service, startable, request, chance, parent)
+    assert wanted.origin is not None
+    wanted = replace(wanted, origin=traced(wanted.origin, request))
     try:
         accepted = yield from accept(service.known, service.tenant, wanted, data, has_row=True)
     except NameTakenError:
@@ -161,6 +165,8 @@ def describe_execution(service: Service, request: Mapping[str, Any], _: bytes) -
         redrives = yield from redrives_of(service.tenant, found.state)
         state = as_redriven(found.state, redrives)
         shown = description(state, now_ms, found.origin, has_data=has_data)
+        if shown["redriveStatus"] == "REDRIVABLE" and (yield from _is_deleting(service, found)):
+            shown |= {"redriveStatus": "NOT_REDRIVABLE", "redriveStatusReason": _DELETING}
         return shown if redrives.last_ms is None else {**shown, "redriveDate": redrives.last_ms}
     assert found.start is not None
     shown = _identity(found.origin, "RUNNING", found.started_ms)
@@ -210,6 +216,7 @@ def _identity(origin: MachineOrigin, status: str, started_ms: int) -> dict[str, 
         "status": status,
         "startDate": started_ms,
         **{name: arn for name, arn in arns.items() if arn is not None},
+        **shown_trace(origin),
     }
 
 
@@ -239,11 +246,21 @@ def refusal(state: Execution | None, since_ms: int) -> str | None:
     match obstacle(state):
         case "UNDONE":
             return "Execution has undone what it had done and cannot be redriven"
+        case "FULL":
+            return "Execution history event limit exceeded"
         case None:
             is_late = since_ms > REDRIVABLE_MS
             return "Execution redrivable period exceeded" if is_late else None
         case status:
             return f"Execution is {status} and cannot be redriven"
+
+
+def _is_deleting(service: Service, found: FoundExecution) -> Generator[Effect, Any, bool]:
+    """Return True while the execution's state machine waits for the ends of other executions
+    before it is removed.
+    """
+    machine = yield from find_created(service, found.origin["state_machine_name"])
+    return machine is not None and machine.is_deleting
 
 
 # -- stop and redrive ------------------------------------------------------------------------------
@@ -285,6 +302,8 @@ def redrive_execution(service: Service, request: Mapping[str, Any], chance: byte
         state = as_redriven(state, redrives)
     stopped_ms = None if state is None else state.stopped_ms
     reason = refusal(state, now_ms - (stopped_ms or now_ms))
+    if reason is None and (yield from _is_deleting(service, found)):
+        reason = _DELETING
     if reason is None and "map_run_arn" in found.origin:
         reason = "Execution is redriven with its Map Run: redrive the parent execution"
     if reason is not None:

@@ -41,7 +41,7 @@ from holdfast.runtime.worker.attempts import result_fact, ticket_of
 from holdfast.stepfunctions.arns import require_name
 from holdfast.stepfunctions.catalogue import Service, Startable
 from holdfast.stepfunctions.faults import type_not_supported
-from holdfast.stepfunctions.starts import input_of, origin_of
+from holdfast.stepfunctions.starts import input_of, origin_of, shown_trace, traced
 from holdfast.stepfunctions.versions import resolve_for_start
 
 Waits = Generator[Effect, Any, None]
@@ -81,7 +81,7 @@ def _origin(
     identifier = uuid_of(run)
     name = str(request.get("name", identifier))
     arn = service.place.express(startable.name, name, identifier)
-    return origin_of(service, startable, arn, name)
+    return traced(origin_of(service, startable, arn, name), request)
 
 
 def _answer(state: Execution, end_ms: int, *, has_data: bool) -> dict[str, Any]:
@@ -102,6 +102,7 @@ def _answer(state: Execution, end_ms: int, *, has_data: bool) -> dict[str, Any]:
         # AWS sends this member for every end, even for one without an output, as recordings show.
         "outputDetails": included,
         "billingDetails": _billed(stopped_ms - state.started_ms),
+        **shown_trace(origin),
     }
     error = error_names.TIMEOUT if status == "TIMED_OUT" and state.error is None else state.error
     texts = {"error": error, "cause": state.cause}

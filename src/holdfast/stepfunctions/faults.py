@@ -6,11 +6,13 @@ They have no codes of Holdfast: clients of Step Functions expect names such as
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from holdfast.runtime.storage.json_values import printable
 
-HTTP_STATUS = 400  # the JSON protocol's status for every fault of the caller
+HTTP_STATUS = 400  # the JSON protocol's status for a fault of the caller
+#: The exceptions with another status (AWS API reference, "HTTP Status Code").
+_STATUSES: Final = {"ConflictException": 409, "ServiceQuotaExceededException": 402}
 
 
 class StatesFault(Exception):  # noqa: N818
@@ -26,6 +28,10 @@ class StatesFault(Exception):  # noqa: N818
         super().__init__(self.message)
         self.code = code
         self.extra = extra
+
+    @property
+    def status(self) -> int:
+        return _STATUSES.get(self.code, HTTP_STATUS)
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
@@ -81,6 +87,11 @@ def unstorable(reason: str) -> StatesFault:
     """Return the error for a definition that AWS would accept but Holdfast cannot store."""
     told = f"Invalid State Machine Definition: 'INVALID_JSON_DESCRIPTION: {reason}'"
     return StatesFault("InvalidDefinition", told)
+
+
+def quota_exceeded(reason: str) -> StatesFault:
+    text = f"The request would cause a service quota to be exceeded: {reason}"
+    return StatesFault("ServiceQuotaExceededException", text)
 
 
 def conflict(message: str) -> StatesFault:

@@ -38,6 +38,18 @@ def origin_of(
     return origin
 
 
+def traced(origin: MachineOrigin, request: Mapping[str, Any]) -> MachineOrigin:
+    """Return the origin with the X-Ray trace header of the request that starts the execution."""
+    header = request.get("traceHeader")
+    return origin if header is None else {**origin, "trace_header": str(header)}
+
+
+def shown_trace(origin: MachineOrigin) -> dict[str, str]:
+    """Return the member with the trace header, or {} when the start had none."""
+    header = origin.get("trace_header")
+    return {} if header is None else {"traceHeader": header}
+
+
 def input_of(service: Service, request: Mapping[str, Any]) -> Json:
     """Return the request's input. Raises InvalidExecutionInput with the text of the Java library
     Jackson.

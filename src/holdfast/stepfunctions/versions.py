@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from holdfast.runtime.effects import Clock, Delete, Effect, JsonResult, PutIfAbsent
 from holdfast.runtime.storage import keys, tables
@@ -17,6 +17,7 @@ from holdfast.stepfunctions.faults import (
     StatesFault,
     concurrent,
     conflict,
+    quota_exceeded,
     state_machine_does_not_exist,
     validation,
 )
@@ -32,6 +33,7 @@ from holdfast.stepfunctions.pages import page
 from holdfast.stepfunctions.settings import log_setting_of
 from holdfast.stepfunctions.workflows import refuse_workflow
 
+VERSIONS_MAX: Final = 1_000  # AWS docs, PublishStateMachineVersion: versions of one machine
 INITIAL_REVISION = "INITIAL"  # AWS's name, in requests, of the revision that has no id yet
 
 
@@ -75,10 +77,22 @@ def publish(
             yield from _count(service, machine.name, newest.number)
             return newest
         number = max(machine.versions, newest.number if newest else 0) + 1
+        yield from _require_room(service, machine.name, number)
         wanted = Version(machine.name, number, machine.now, now_ms, description)
         found = yield PutIfAbsent(tables.MAIL, catalogue.version_item(service.tenant, wanted))
         newest = wanted if found is None else catalogue.read_version(found)
     raise concurrent()
+
+
+def _require_room(service: Service, name: str, number: int) -> Generator[Effect, Any, None]:
+    """Raise ServiceQuotaExceededException when the machine has as many versions as AWS allows.
+
+    There are at most as many as the greatest number says, so the versions are rarely counted.
+    """
+    if number > VERSIONS_MAX and len((yield from catalogue.versions(service.tenant, name))) >= (
+        VERSIONS_MAX
+    ):
+        raise quota_exceeded(f"a state machine can have at most {VERSIONS_MAX} versions")
 
 
 def _newest(service: Service, name: str) -> Generator[Effect, Any, Version | None]:

@@ -44,6 +44,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "TaskSubmitFailed": "failed",
     "EvaluationFailed": "failed",
     "MapRunFailed": "failed",
+    "MapRunAborted": "aborted",
     "ParallelStateStarted": "lanes",
     "MapStateStarted": "lanes",
     "ParallelStateSucceeded": "joined",

@@ -484,6 +484,7 @@ _HANDLERS: Final[Mapping[str, Apply]] = {
     "WaitStateAborted": _noted,
     "ParallelStateAborted": _noted,
     "MapStateAborted": _noted,
+    "MapRunAborted": _noted,
     "MapIterationAborted": _noted,
     "EvaluationFailed": tasks.failed,
     "ActivityScheduleFailed": tasks.failed,

@@ -11,6 +11,7 @@ from collections.abc import Generator, Mapping
 from typing import Any, Final, Literal
 
 from holdfast.asl.program import ChoiceState, FailState, Program
+from holdfast.core.decision import is_history_full
 from holdfast.core.state import Execution, Lanes
 from holdfast.errors import RequestError
 from holdfast.limits import CAUSE_CHARACTERS_MAX
@@ -20,7 +21,7 @@ from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
 
-Obstacle = Literal["RUNNING", "SUCCEEDED", "UNDONE"]
+Obstacle = Literal["RUNNING", "SUCCEEDED", "UNDONE", "FULL"]
 #: The longest name of a caller. ARNs of IAM and subjects of tokens are shorter.
 CALLER_CHARACTERS_MAX: Final = 256
 
@@ -28,11 +29,13 @@ _HELP: Final[Mapping[Obstacle, str]] = {
     "RUNNING": "`holdfast show` says what it waits for",
     "SUCCEEDED": "start another execution",
     "UNDONE": "start another execution, under another name",
+    "FULL": "start another execution",
 }
 _WORDS: Final[Mapping[Obstacle, str]] = {
     "RUNNING": "runs",
     "SUCCEEDED": "has SUCCEEDED",
     "UNDONE": "has undone what it did before it ended",
+    "FULL": "has all events that AWS's limit allows",
 }
 
 
@@ -45,7 +48,9 @@ def obstacle(state: Execution | None) -> Obstacle | None:
         return "RUNNING"
     if state.status == "SUCCEEDED":
         return "SUCCEEDED"
-    return "UNDONE" if state.is_undone else None
+    if state.is_undone:
+        return "UNDONE"
+    return "FULL" if is_history_full(state) else None
 
 
 def retry(

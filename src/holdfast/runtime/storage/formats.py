@@ -108,6 +108,7 @@ NEWER_EVENTS: Final[Mapping[str, int]] = {
     "ConditionUnmet": 2,
     "MapRunUpdated": 2,
     "MapRunRedriven": 2,
+    "MapRunAborted": 2,
     "ActivityScheduleFailed": 2,
     "TaskSubmitFailed": 2,
 }

@@ -57,6 +57,7 @@ class Trial:
     input: Json
     variables: Mapping[str, Json]
     level: InspectionLevel
+    reveals: bool
     role_arn: str | None
     mock: Mock | None
     context: Json | None
@@ -64,10 +65,17 @@ class Trial:
     failed_iterations: int | None
     reader_data: str | None
 
+    @property
+    def trace(self) -> Literal["PUBLIC", "ALL"] | None:
+        """Return the parts of an HTTP request to show; None: the level shows none."""
+        if self.level != "TRACE":
+            return None
+        return "ALL" if self.reveals else "PUBLIC"
+
 
 def parse_trial(service: Service, request: Mapping[str, Any]) -> Trial:
     """Parse the request. Raises StatesFault: ValidationException, InvalidArn,
-    InvalidExecutionInput.
+    InvalidExecutionInput; AccessDeniedException for secrets that this stack does not reveal.
     """
     mock = _mock(request.get("mock"))
     configuration = request.get("stateConfiguration") or {}
@@ -75,10 +83,18 @@ def parse_trial(service: Service, request: Mapping[str, Any]) -> Trial:
         _refuse_without_mock(request, configuration)
     elif request.get("revealSecrets"):
         raise validation("TestState does not support RevealSecrets when a mock is specified.")
+    reveals = bool(request.get("revealSecrets"))
+    if reveals and not service.may_reveal_secrets:
+        raise StatesFault(
+            "AccessDeniedException",
+            f"User: {service.caller} is not authorized to perform: states:RevealSecrets, "
+            "because a deployed stack does not show the secrets of connections",
+        )
     return Trial(
         input=input_of(service, request),
         variables=_variables(request.get("variables")),
         level=cast("InspectionLevel", request.get("inspectionLevel", "INFO")),
+        reveals=reveals,
         role_arn=require_role_arn(request["roleArn"]) if "roleArn" in request else None,
         mock=mock,
         context=json_of(request["context"], "Context") if "context" in request else None,

@@ -4,14 +4,14 @@ The engine runs the state (`stage.py`); this module prepares its input and the r
 API reference, TestState; Developer Guide, "Testing state machines with TestState API"; recordings
 of AWS for what is shown of which state, and for all texts.
 
-Two things differ from AWS: a Wait does not wait, and the parts that a connection adds to an HTTP
-request are never shown, even with `revealSecrets`.
+One thing differs from AWS: a Wait does not wait.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json, MapState, ParallelState, Retrier, State, TaskState
@@ -57,9 +57,9 @@ def test_state(
     if play.attempt is not None:
         result = _mocked(trial)
         if result is None:
-            result = yield _call(tested.state, notes, play.attempt, service.tenant, now_ms)
-            if trial.level == "TRACE":
-                notes.http = http_stages(tested.state, play.attempt.arguments, result)
+            call = _call(tested.state, notes, play.attempt, service.tenant, now_ms)
+            result = yield replace(call, trace=trial.trace)
+            notes.http = http_stages(result.exchange)
         failure = _finish(play, notes, tested, result)
     return _response(trial, tested.state, notes, play, failure)
 
