@@ -68,6 +68,22 @@ _CHANGES: Final = (
         ),
     ),
     (
+        "dict[int, int]",
+        ("{{1: <int>, <int>: 2}}", "dict(table)", "{{}}"),
+        (
+            "{x}[<int>] = <int>",
+            "{x}[<int.>] += <int>",
+            "for {w} in <list[int]>: {x}[{w}] = {x}.get({w}, 0) + 1",
+            "del {x}[<int.>]",
+            "{x}.pop(<int.>, None)",
+            "{v} = {x}.pop(<int.>, <int>)",
+            "{v} = {x}.setdefault(<int.>, <int>)",
+            "{x}.update(<dict[int, int]>)",
+            "{x} |= {{<int>: <int>}}",
+            "{v} = sum({w} * 2 for {w} in {x})",
+        ),
+    ),
+    (
         "set[int]",
         ("set()", "{{<int>, 1, <int.>}}", "set(xs)", "{{<list[int]::int>}}"),
         (

@@ -21,6 +21,7 @@ LITERALS: Final = {
     "list[str]": ["[]", '["a"]', '["k", ""]'],
     "list[list[int]]": ["[]", "[[]]", "[[1]]", "[[1, 2], []]"],
     "dict[str, int]": ["{}", '{"a": 1}', '{"k": 0, "a": 2}'],
+    "dict[int, int]": ["{}", "{1: 1}", "{7: 0, -3: 2}"],
     "Line": ['Line(sku="z")', 'Line(sku="a", qty=0, tags=["t"])'],
     "list[Line]": ["[]", '[Line(sku="q", qty=3)]'],
     "Colour": ["Colour.RED", "Colour.BLUE"],
@@ -248,6 +249,7 @@ PATTERNS: Final = {
         "<dict[str, int]>.copy()",
         "{t: x.qty for x in <list[Line]> for t in x.tags}",
     ],
+    "dict[int, int]": ["table", "(<dict[int, int]> if <bool> else table)"],
     "Line": [
         "Line(sku=<str>, qty=<int>)",
         "Line(sku=<str>, tags=<list[str]>)",

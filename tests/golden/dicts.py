@@ -15,7 +15,7 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
     f = d.setdefault("x", 1)
     g = d | names
     h = {n: 1 for n in names if n in order}
-    i = {len(name): name for name in names}
+    i = {len(name) / 2: name for name in names}
     j = d.get("x", d["y"])
     k = names.index(n, 1)
     m = names.sort()

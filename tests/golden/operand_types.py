@@ -16,4 +16,4 @@ def flow(order: Order, n: int, x: float, text: str, colour: Colour) -> None:
     for item in range(x):
         pass
     g = n in colour
-    h = {n: 1}
+    h = {x: 1}

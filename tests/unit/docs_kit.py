@@ -132,6 +132,7 @@ def total_of(cents: list[int]) -> int:
 
 TOOLS = choice(charge, vat)
 HANDLERS = {"sum": total_of, "vat": vat}
+BY_COLOUR = {Colour.RED: vat}
 
 @workflow
 def pack(order_id: str, quick: bool = False) -> str:
@@ -149,6 +150,7 @@ def program(
     flag: bool, prices: dict[str, int], note: str | None, colour: Colour, payment: Card | Transfer,
     bill: Payment, when: AwareDatetime, closes: AwareDatetime, day: date, other_day: date,
     uid: UUID, other_uid: UUID, price: Decimal, wait: timedelta,
+    names_by_number: dict[int, str], by_colour: dict[Colour, int],
     anything: Any, subject: SUBJECT,
 ):
 BODY
@@ -174,6 +176,8 @@ INPUT: Final[dict[str, Any]] = {
     "other_uid": "8fd1a4b2-6f57-4f7e-9d64-0d4f3d1b6a02",
     "price": "1.50",
     "wait": "PT2H",
+    "names_by_number": {"4": "four", "1": "one"},
+    "by_colour": {"red": 3},
     "anything": 7,
 }
 

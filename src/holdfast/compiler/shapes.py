@@ -2,7 +2,7 @@
 
     "int"                      a simple type, or a text of one form: "UUID", "datetime"
     {"text": ["a", "b"]}       one of these texts
-    {"list": …} {"dict": …} {"tuple": […]}
+    {"list": …} {"dict": …} {"dict by int": …} {"tuple": […]}
     {"any": […]}               one of these
     {"model": "Order"}         a model; its fields are listed once, under its name
 
@@ -31,6 +31,7 @@ from holdfast.compiler.types.types import (
     Type,
     Union,
     describe,
+    is_number_key,
 )
 
 #: A type that allows more different texts than this is described as any text.
@@ -70,8 +71,10 @@ class _Models:
             case SetOf():
                 # The members of a set are of simple types, so a short description is exact.
                 return describe(type_)
-            case DictOf(value):
-                return {"dict": self.shape(value)}
+            case DictOf(value, key=key):
+                # The texts of ints are no keys of a dict that has other texts.
+                kind = "dict by int" if is_number_key(key) else "dict"
+                return {kind: self.shape(value)}
             case TupleOf(elements):
                 return {"tuple": [self.shape(element) for element in elements]}
             case Union(members):

@@ -56,7 +56,7 @@ class ShapeComparison:
             case "text", "text":
                 gone = sorted(set(of) - set(to))
                 return f"{where} may be {gone[0]!r}, which is no longer a value" if gone else None
-            case ("list", "list") | ("dict", "dict"):
+            case ("list", "list") | ("dict", "dict") | ("dict by int", "dict by int"):
                 return self._misfit(of, to, f"an item of {where}")
             case "tuple", "tuple" if len(of) == len(to):
                 pairs = zip(of, to, strict=True)

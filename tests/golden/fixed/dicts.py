@@ -48,7 +48,7 @@ def flow(order: Order, d: dict[str, int], n: int, names: list[str], row: tuple[i
     f = d.get("x", 1)
     g = merged(d, names)
     h = {n: 1 for n in names if n in d}
-    i = {str(len(name)): name for name in names}
+    i = {int(len(name) / 2): name for name in names}
     names = list(names)
     names.sort()
     o = [*order.lines]

@@ -34,4 +34,4 @@ def flow(order: Order, n: int, x: float, text: str, colour: Colour) -> None:
     for item in range(round(x)):
         pass
     g = colour in [Colour.RED]
-    h = {"1": 1}
+    h = {int(x): 1}

@@ -48,6 +48,9 @@ from holdfast.compiler.types.types import (
     Union,
     describe,
     describe_exactly,
+    has_text_keys,
+    is_text,
+    join_keys,
     without_none,
 )
 
@@ -70,8 +73,11 @@ def _assumed_part(found: Type, declared: Type) -> Type | None:
             return None
         case _ if found == UNKNOWN:
             return None if declared == UNKNOWN else declared
-        case (ListOf(some), ListOf(inner)) | (DictOf(some), DictOf(inner)):
+        case (ListOf(some), ListOf(inner)):
             return _assumed_part(some, inner)
+        case (DictOf(some, key=own), DictOf(inner, key=key)):
+            is_other = some == UNKNOWN and join_keys(own, key) != key
+            return declared if is_other else _assumed_part(some, inner)
         case _:
             return None
 
@@ -105,7 +111,7 @@ def _is_kind(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
         case ListOf(inner, is_tuple=False):
             return _is_kind(inner, around)
         case DictOf(inner) if type(type_) is DictOf:
-            return _is_kind(inner, around)
+            return has_text_keys(type_) and _is_kind(inner, around)
         case Union(members):
             return all(_is_kind(one, around) for one in members)
         case TextOf() | Opaque():
@@ -186,9 +192,12 @@ def made(text: str, found: Type, declared: Type) -> str:
         case (ListOf(some), ListOf(inner, is_tuple=False)):
             item = made("one", some, inner)
             return item and f"[{item} for one in {text}]"
-        case (DictOf(some), DictOf(inner)) if type(declared) is DictOf:
-            item = made("one", some, inner)
-            return item and f"{{key: {item} for key, one in {text}.items()}}"
+        case (DictOf(some), DictOf(inner, key=key)) if type(declared) is DictOf:
+            item, name = made("one", some, inner), "key" if is_text(key) else made("key", STR, key)
+            if name != "key":
+                # The keys alone have to be made where the values are as declared.
+                item = item or "one"
+            return item and f"{{{name}: {item} for key, one in {text}.items()}}"
         case (_, ListOf(is_tuple=False) | DictOf()) if found == UNKNOWN:
             inside = ListOf(UNKNOWN) if isinstance(declared, ListOf) else DictOf(UNKNOWN)
             return made(text, inside, declared)
@@ -201,7 +210,10 @@ def made(text: str, found: Type, declared: Type) -> str:
         case (_, ModelOf(model)):
             return _validated(model.__name__, text)
         case (_, EnumOf(enum)):
-            return f"{enum.__name__}({text})"
+            is_number = found == STR and issubclass(enum, int)
+            return f"{enum.__name__}({f'int({text})' if is_number else text})"
+        case _ if found == STR and declared == INT:
+            return f"int({text})"
         case _ if declared in (DATETIME, DATE):
             return f"{describe(declared)}.fromisoformat({text})"
         case _ if declared == DECIMAL:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
+from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.durations import in_seconds
 from holdfast.compiler.expressions.moments import compared_moments
 from holdfast.compiler.expressions.operators import SYMBOLS, as_number
@@ -47,10 +48,10 @@ from holdfast.compiler.types.types import (
     Type,
     describe,
     element_of,
-    is_key,
     is_numeric,
     is_refused,
     is_text,
+    join_keys,
     may_be_none,
     members_of,
 )
@@ -214,8 +215,8 @@ def _are_comparable(left: Type, right: Type, inside: frozenset[Any]) -> bool:
     match (left, right):
         case (ListOf(some, is_tuple), ListOf(other, also)):
             return is_tuple == also and are_comparable(some, other, inside)
-        case (DictOf(some), DictOf(other)):
-            return are_comparable(some, other, inside)
+        case (DictOf(some, key=key), DictOf(other, key=also)):
+            return join_keys(key, also) is not None and are_comparable(some, other, inside)
         case (TupleOf(some), TupleOf(other)):
             pairs = zip(some, other, strict=False)
             return len(some) == len(other) and all(
@@ -296,21 +297,22 @@ def _order_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str:
 
 
 def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) -> TypedQuery:
-    if isinstance(of.type, DictOf) and is_key(item.type):
-        return TypedQuery(
-            FunctionCall("exists", (FunctionCall("lookup", (of.query, item.query)),)), BOOL
-        )
+    key = sought(of.type, item) if isinstance(of.type, DictOf) else None
+    if key is not None:
+        return TypedQuery(FunctionCall("exists", (FunctionCall("lookup", (of.query, key)),)), BOOL)
     if is_text(of.type) and is_text(item.type):
         return TypedQuery(FunctionCall("contains", (of.query, item.query)), BOOL)
     if of.type == UNKNOWN and is_text(item.type):
         return in_any(item, of)
     element = of.type.element if isinstance(of.type, SetOf) else element_of(of.type)
+    if isinstance(of.type, DictOf):
+        return _refused_key(unit, node, item.type, of.type)
     if element is None:
         return unit.refused(
             node,
             "HF040",
             f"`in` on {describe(of.type)} has no exact JSONata form",
-            "use it on a list, a set, a dict with text keys, or a text",
+            "use it on a list, a set, a dict, or a text",
         )
     if not are_comparable(item.type, element):
         return _refused_equality(unit, node, item.type, element)
@@ -319,3 +321,12 @@ def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) ->
     # JSONata's `in` finds only texts, numbers and bools, so the compiled code compares the items
     # one by one.
     return TypedQuery(hold(item.query, lambda held: is_any(held, of.query), "_wanted"), BOOL)
+
+
+def _refused_key(unit: Unit, node: ast.expr, key: Type, of: DictOf) -> TypedQuery:
+    message, help_ = f"the keys of {describe(of)} are not {describe(key)}", "key in counts"
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        symbol = "not in" if isinstance(node.ops[0], ast.NotIn) else "in"
+        text = key_help(of, key, unit.text(node.left))
+        help_ = f"{text} {symbol} {unit.text(node.comparators[0])}"
+    return unit.refused(node, "HF040", message, help_)

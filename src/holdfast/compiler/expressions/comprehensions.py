@@ -19,6 +19,8 @@ from holdfast.compiler.context import (
     TypedQuery,
     fails_of,
 )
+from holdfast.compiler.expressions.dict_keys import with_key, written
+from holdfast.compiler.expressions.displays import NO_ENTRIES, refuse_key
 from holdfast.compiler.expressions.iteration import LoopVariable, Walk, bind, walk
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -34,7 +36,6 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.types.types import (
     DictOf,
     ListOf,
-    is_key,
     is_list,
     is_refused,
     may_be_list,
@@ -55,11 +56,11 @@ def lower_dict_comprehension(expressions: Expressions, node: ast.DictComp) -> Ty
         key, value = inner.lower(node.key), inner.lower(node.value)
         if is_refused(key.type, value.type):
             return REFUSED_EXPRESSION
-        if not is_key(key.type):
-            message = "a dict of a workflow has text keys"
-            return expressions.unit.refused(node.key, "HF040", message, "use text: {str(n): …}")
-        query = ComputedEntry(key.query, value.query)
-        return TypedQuery(query, DictOf(value.type), fails_of(key, value))
+        type_ = with_key(NO_ENTRIES, key, value.type)
+        if type_ is None:
+            return refuse_key(expressions, node.key, NO_ENTRIES, key)
+        query = ComputedEntry(written(key), value.query)
+        return TypedQuery(query, type_, fails_of(key, value))
 
     entries = _through(expressions, node, node.generators, entry)
     if not isinstance(entries.type, ListOf) or not isinstance(entries.type.element, DictOf):

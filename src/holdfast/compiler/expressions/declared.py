@@ -35,6 +35,7 @@ from holdfast.compiler.types.types import (
     is_refused,
     join,
     join_all,
+    join_keys,
     members_of,
 )
 
@@ -163,8 +164,10 @@ def _may_fit(found: Type, declared: Type) -> bool:
     match (found, declared):
         case (ListOf(some, is_tuple), ListOf(element, also)) if is_tuple == also:
             return _may_fit(some, element)
-        case (DictOf(some), DictOf(value)) if type(found) is type(declared) is DictOf:
-            return _may_fit(some, value)
+        case (DictOf(some, key=own), DictOf(value, key=key)) if (
+            type(found) is type(declared) is DictOf
+        ):
+            return join_keys(own, key) == key and _may_fit(some, value)
         case _:
             return UNKNOWN in (found, declared) or fits(found, declared)
 
@@ -210,7 +213,7 @@ def _with_ints(declared: Type) -> Type:
         case Union(members):
             return join_all(map(_with_ints, members))
         case DictOf(inner) if type(declared) is DictOf:
-            return DictOf(_with_ints(inner))
+            return replace(declared, value=_with_ints(inner))
         case _:
             return join(INT, FLOAT) if declared == FLOAT else declared
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions.dict_keys import KEYS, key_help, with_key, written
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     ComputedEntry,
@@ -15,17 +17,22 @@ from holdfast.compiler.expressions.query import (
     item_of,
 )
 from holdfast.compiler.types.types import (
+    NEVER,
     DictOf,
     ListOf,
     TupleOf,
-    Type,
     describe,
-    is_key,
     is_list,
     is_refused,
+    join,
     join_all,
+    join_keys,
+    key_type,
     may_be_list,
 )
+
+#: The type of `{}`.
+NO_ENTRIES: Final = DictOf(NEVER, key=NEVER)
 
 
 def lower_list(lowering: Lowering, nodes: list[ast.expr]) -> TypedQuery:
@@ -81,17 +88,41 @@ def lower_dict(lowering: Lowering, node: ast.Dict) -> TypedQuery:
     parts = [*(key for key in keys if key is not None), *values]
     if any(is_refused(part.type) for part in parts):
         return REFUSED_EXPRESSION
-    types: list[Type] = []
+    type_ = NO_ENTRIES
     for key, key_node, value in zip(keys, node.keys, values, strict=True):
-        if key is None and isinstance(value.type, DictOf):
-            types.append(value.type.value)
-        elif key is None or not is_key(key.type):
-            where = node if key_node is None else key_node
-            message = "a dict of a workflow has text keys"
-            return lowering.unit.refused(where, "HF040", message, 'use text: {"1": …}')
-        else:
-            types.append(value.type)
-    return TypedQuery(_merged(keys, values), DictOf(join_all(types)), fails_of(*parts))
+        more = _with_entry(type_, key, value)
+        if more is None:
+            return refuse_key(lowering, node if key_node is None else key_node, type_, key)
+        type_ = more
+    return TypedQuery(_merged(keys, values), type_, fails_of(*parts))
+
+
+def _with_entry(type_: DictOf, key: TypedQuery | None, value: TypedQuery) -> DictOf | None:
+    """Return the type of a dict with one more entry, or with those of another dict."""
+    if key is not None:
+        return with_key(type_, key, join(type_.value, value.type))
+    if not isinstance(value.type, DictOf):
+        return None
+    joined = join_keys(type_.key, value.type.key)
+    return None if joined is None else DictOf(join(type_.value, value.type.value), key=joined)
+
+
+def refuse_key(
+    lowering: Lowering, node: ast.expr, type_: DictOf, key: TypedQuery | None
+) -> TypedQuery:
+    """Refuse a key that no dict of a workflow has, or that one with other keys does not have."""
+    text = lowering.unit.text(node)
+    if key is None:
+        message, help_ = "`**` takes a dict with keys of the same type", "{**some, **other}"
+    elif key_type(key.type) is None:
+        message = f"keys of a dict are {KEYS} here, and this is {describe(key.type)}"
+        help_ = key_help(type_, key.type, text)
+    else:
+        message = (
+            f"the keys of this dict are {describe(type_.key)}, and this is {describe(key.type)}"
+        )
+        help_ = key_help(type_, key.type, text)
+    return lowering.unit.refused(node, "HF040", message, help_)
 
 
 def _merged(keys: list[TypedQuery | None], values: list[TypedQuery]) -> QueryTree:
@@ -107,7 +138,7 @@ def _merged(keys: list[TypedQuery | None], values: list[TypedQuery]) -> QueryTre
         }
         return ObjectOf(tuple(rows.items()))
     parts = (
-        value.query if key is None else ComputedEntry(key.query, value.query)
+        value.query if key is None else ComputedEntry(written(key), value.query)
         for key, value in pairs
     )
     return FunctionCall("merge", (ArrayOf(tuple(parts)),))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.compiler.context import Held, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions.dict_keys import keys_of, read, texts_of_keys
 from holdfast.compiler.expressions.enum_values import members_in
 from holdfast.compiler.expressions.outside import CONSTANT_VALUES_MAX, from_outside
 from holdfast.compiler.expressions.query import (
@@ -143,7 +144,7 @@ def _list(lowering: Lowering, node: ast.expr, value: TypedQuery) -> TypedQuery:
         case TupleOf():
             return TypedQuery(value.query, ListOf(element_of(value.type) or REFUSED), value.fails)
         case DictOf():
-            return TypedQuery(Flat(FunctionCall("keys", (value.query,))), ListOf(STR), value.fails)
+            return keys_of(value)
         case type_ if type_ == NEVER:
             return TypedQuery(value.query, ListOf(NEVER), value.fails)
         case type_ if type_ == UNKNOWN:
@@ -258,9 +259,11 @@ def require_int(lowering: Lowering, node: ast.expr) -> TypedQuery:
 
 
 def _items(mapping: TypedQuery, value_type: Type, key: QueryTree) -> Walk:
-    keys = TypedQuery(Flat(FunctionCall("keys", (mapping.query,))), ListOf(STR), mapping.fails)
+    assert isinstance(mapping.type, DictOf)
+    own = mapping.type.key
+    keys = TypedQuery(texts_of_keys(mapping.query), ListOf(STR), mapping.fails)
     value = LoopVariable(FunctionCall("lookup", (mapping.query, key)), value_type)
-    return Walk(keys, LazyTuple((LoopVariable(key, STR), value)))
+    return Walk(keys, LazyTuple((LoopVariable(read(key, own), own), value)))
 
 
 def bind(lowering: Lowering, target: ast.expr, element: Element) -> list[tuple[ast.Name, Held]]:

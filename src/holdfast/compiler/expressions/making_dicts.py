@@ -6,6 +6,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.expressions.dict_keys import KEYS, written
+from holdfast.compiler.expressions.displays import NO_ENTRIES
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     ComputedEntry,
@@ -18,13 +20,15 @@ from holdfast.compiler.expressions.query import (
     Variable,
 )
 from holdfast.compiler.types.types import (
+    NEVER,
+    STR,
     DictOf,
     TupleOf,
     element_of,
-    is_key,
     is_refused,
     join,
     join_all,
+    key_type,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +41,7 @@ def lower_dict_call(lowering: Expressions, node: ast.Call) -> TypedQuery:
     if len(node.args) > 1 or any(word.arg is None for word in node.keywords):
         return _refused(lowering, node, "takes one dict or list of pairs", "{**some, **other}")
     named = ObjectOf(tuple((name, value.query) for name, value in given))
-    type_ = DictOf(join_all(value.type for _, value in given))
+    type_ = DictOf(join_all(value.type for _, value in given), key=STR if given else NEVER)
     fails = fails_of(*(value for _, value in given))
     if is_refused(type_):
         return REFUSED_EXPRESSION
@@ -49,7 +53,10 @@ def lower_dict_call(lowering: Expressions, node: ast.Call) -> TypedQuery:
     if not given:
         return base
     query = FunctionCall("merge", (ArrayOf((base.query, named)),))
-    return TypedQuery(query, join(base.type, type_), fails | base.fails)
+    joined = join(base.type, type_)
+    if not isinstance(joined, DictOf):
+        return _refused(lowering, node, "has keys of one type", "{**some, **other}")
+    return TypedQuery(query, joined, fails | base.fails)
 
 
 def _entries(lowering: Expressions, node: ast.Call, given: ast.expr) -> TypedQuery:
@@ -59,16 +66,20 @@ def _entries(lowering: Expressions, node: ast.Call, given: ast.expr) -> TypedQue
             return value
     pairs = lowering.iterable(given)
     match element_of(pairs.type):
-        case TupleOf((key, value_type)) if is_key(key):
+        case TupleOf((key, value_type)) if (own := key_type(key)) is not None:
             pair = Variable("_pair")
-            entry = ComputedEntry(ItemOf(pair, Constant(0)), ItemOf(pair, Constant(1)))
+            text = written(TypedQuery(ItemOf(pair, Constant(0)), own))
+            entry = ComputedEntry(text, ItemOf(pair, Constant(1)))
             rows = Flat(FunctionCall("map", (pairs.query, FunctionLiteral((pair.name,), entry))))
-            return TypedQuery(FunctionCall("merge", (rows,)), DictOf(value_type), pairs.fails)
+            made = DictOf(value_type, key=own)
+            return TypedQuery(FunctionCall("merge", (rows,)), made, pairs.fails)
+        case type_ if type_ == NEVER:
+            return TypedQuery(ObjectOf(()), NO_ENTRIES, pairs.fails)
         case _ if is_refused(pairs.type):
             return REFUSED_EXPRESSION
         case _:
             help_ = "dict(zip(names, amounts)), {key: value for …}"
-            return _refused(lowering, node, "needs pairs with text keys", help_)
+            return _refused(lowering, node, f"needs pairs, whose keys are {KEYS}", help_)
 
 
 def _refused(lowering: Expressions, node: ast.Call, why: str, help_: str) -> TypedQuery:

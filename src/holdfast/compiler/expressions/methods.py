@@ -11,6 +11,7 @@ from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, 
 from holdfast.compiler.expressions import set_values, strings
 from holdfast.compiler.expressions.comparisons import are_comparable
 from holdfast.compiler.expressions.construct import copy_with
+from holdfast.compiler.expressions.dict_keys import key_help, keys_of, sought, texts_of_keys
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
 from holdfast.compiler.expressions.formats import lower_format
 from holdfast.compiler.expressions.library_texts import class_of
@@ -59,7 +60,6 @@ from holdfast.compiler.types.types import (
     TupleOf,
     Type,
     describe,
-    is_key,
     is_list,
     is_refused,
     is_text,
@@ -99,6 +99,8 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
     rule = _RULES.get(_family(value.type), {}).get(function.attr)
     has_rule = rule is not None and not node.keywords
     found = rule(value.query, value.type, arguments) if rule is not None and has_rule else None
+    if has_rule and found is None and (key := _other_key(function.attr, value.type, arguments)):
+        return _refused_key(lowering, node, *key)
     if rule is None or found is None:
         step = _as_step(lowering, node, function, value.type)
         return step or _refused(lowering, node, function, value.type)
@@ -112,6 +114,27 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
         return again[0]
 
     return TypedQuery(hold(value.query, build, "_self"), found[1], fails)
+
+
+def _other_key(
+    method: str, type_: Type, arguments: tuple[TypedQuery, ...]
+) -> tuple[DictOf, Type] | None:
+    """Return the types of the dict and of the key for `counts.get(key)` with a key that the dict
+    cannot have.
+    """
+    match type_, arguments:
+        case DictOf(), (key, *_) if method == "get" and sought(type_, key) is None:
+            return type_, key.type
+        case _:
+            return None
+
+
+def _refused_key(lowering: Lowering, node: ast.Call, own: DictOf, key: Type) -> TypedQuery:
+    text, *others = map(lowering.unit.text, node.args)
+    given = ", ".join((key_help(own, key, text), *others))
+    message = f"the keys of {describe(own)} are not {describe(key)}"
+    help_ = f"{lowering.unit.text(node.func)}({given})"
+    return lowering.unit.refused(node, "HF040", message, help_)
 
 
 def _kind_with(method: str) -> str | None:
@@ -215,10 +238,11 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
             return None
     # Python evaluates the default even when it is not used, and may raise there. The compiled code
     # would not, so such a default is refused.
-    if not is_key(key_type) or default.fails:
+    text = sought(type_, TypedQuery(key, key_type))
+    if text is None or default.fails:
         return None
     found = hold(
-        FunctionCall("lookup", (value, key)),
+        FunctionCall("lookup", (value, text)),
         lambda held: Conditional(FunctionCall("exists", (held,)), held, default.query),
     )
     # The type is NEVER when no result of the service has this field; then only the default can be
@@ -226,8 +250,11 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
     return found, join(value_at(type_, key) or NEVER, default.type), CANNOT_FAIL
 
 
-def _keys(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
-    return None if arguments else (Flat(FunctionCall("keys", (value,))), ListOf(STR), CANNOT_FAIL)
+def _keys(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    if arguments:
+        return None
+    found = keys_of(TypedQuery(value, type_))
+    return found.query, found.type, CANNOT_FAIL
 
 
 def _values(
@@ -236,7 +263,7 @@ def _values(
     assert isinstance(type_, DictOf)
     if arguments:
         return None
-    keys = Flat(FunctionCall("keys", (value,)))
+    keys = texts_of_keys(value)
     found = FunctionCall("lookup", (value, Variable("_key")))
     if not may_be_list(type_.value):
         query: QueryTree = Flat(FunctionCall("map", (keys, FunctionLiteral(("_key",), found))))

@@ -265,8 +265,8 @@ def _as_data(
             return ListOf(inner(element), is_tuple)
         case SetOf(element, is_frozen):
             return SetOf(inner(element), is_frozen)
-        case DictOf(value):
-            return DictOf(inner(value))
+        case DictOf(value, key=key):
+            return DictOf(inner(value), key=key)
         case TupleOf(names=names) if names:
             return Opaque("data")
         case TupleOf(elements):

@@ -240,7 +240,9 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
             return None
         return FunctionCall("append", (a, b)), join(left.type, right.type), _CANNOT_FAIL
     if symbol == "|" and isinstance(left.type, DictOf) and isinstance(right.type, DictOf):
-        return FunctionCall("merge", (ArrayOf((a, b)),)), join(left.type, right.type), _CANNOT_FAIL
+        type_ = join(left.type, right.type)
+        merged = FunctionCall("merge", (ArrayOf((a, b)),))
+        return (merged, type_, _CANNOT_FAIL) if isinstance(type_, DictOf) else None
     if symbol == "*" and {left.type, right.type} > {INT}:
         times = _repeated(left, right) if right.type == INT else _repeated(right, left)
         if times is not None:

@@ -17,8 +17,8 @@ from holdfast.api.tasks import Task, Workflow
 from holdfast.api.tools import Tools
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit
 from holdfast.compiler.expressions.query import Constant, literal
-from holdfast.compiler.types.annotations import from_annotation, of_constant, written
-from holdfast.compiler.types.types import DURATION
+from holdfast.compiler.types.annotations import from_annotation, of_constant, written, written_key
+from holdfast.compiler.types.types import DURATION, INT, STR, DictOf, EnumOf, TextOf, Type
 
 #: A double represents every integer up to this one exactly.
 INTEGER_MAX: Final = 2**53
@@ -27,16 +27,23 @@ INTEGER_MAX: Final = 2**53
 CONSTANT_VALUES_MAX: Final = 10_000
 
 
-def tasks_by_name(found: Any) -> Mapping[str, Task[..., Any] | Workflow[..., Any]] | None:
+def tasks_by_name(found: Any) -> Mapping[Any, Task[..., Any] | Workflow[..., Any]] | None:
     """Return the tasks and workflows of `choice(…)`, or of a dict of them; None for any other
-    object.
+    object. The keys of a dict are texts, ints, or members of one enum.
     """
     if isinstance(found, Tools):
         return found.tasks
     if not isinstance(found, dict) or not found:
         return None
-    is_all = all(isinstance(k, str) and isinstance(v, Task | Workflow) for k, v in found.items())
-    return found if is_all else None
+    is_all = all(isinstance(one, Task | Workflow) for one in found.values())
+    return found if is_all and type_of_names(found) is not None else None
+
+
+def type_of_names(tasks: Mapping[Any, object]) -> Type | None:
+    """Return the one type that the keys of a table of tasks have."""
+    types = {STR if isinstance(one, TextOf) else one for one in map(of_constant, tasks)}
+    found = next(iter(types)) if len(types) == 1 else None
+    return found if found in (STR, INT) or isinstance(found, EnumOf) else None
 
 
 def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
@@ -115,6 +122,10 @@ def _is_larger(found: object, values_max: int) -> bool:
     return False
 
 
+def _is_too_large(key: object) -> bool:
+    return isinstance(key, int) and abs(key) > INTEGER_MAX
+
+
 def _json_constant(value: object) -> Any:
     """Return the JSON of a constant; NOTHING when it has none."""
     match value:
@@ -134,8 +145,10 @@ def _json_constant(value: object) -> Any:
             # definition, and so its hash, would differ, too.
             items = [_json_constant(item) for item in sorted(value, key=repr)]
             return NOTHING if any(item is NOTHING for item in items) else items
-        case dict() if all(isinstance(key, str) for key in value):
-            rows = {key: _json_constant(item) for key, item in value.items()}
+        case dict() if isinstance(of_constant(value), DictOf) and not any(
+            map(_is_too_large, value)
+        ):
+            rows = {written_key(key): _json_constant(item) for key, item in value.items()}
             return NOTHING if any(item is NOTHING for item in rows.values()) else rows
         case _:
             return NOTHING

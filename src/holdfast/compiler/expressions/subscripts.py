@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
+from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.enum_values import member_by_name
 from holdfast.compiler.expressions.iteration import require_int
 from holdfast.compiler.expressions.query import (
@@ -80,20 +81,29 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
             return TypedQuery(query, STR, fails | {"IndexError"})
         case TupleOf(elements) if isinstance(key.query, Constant):
             return _tuple_item(lowering, node, base, elements, key.query.value)
-        case DictOf() as dict_ if is_key(key.type):
+        case DictOf() as dict_ if (sought_ := sought(dict_, key)) is not None:
             found = value_at(dict_, key.query)
             if found is None:
                 return _refuse_field(lowering, node, dict_, str(getattr(key.query, "value", "")))
-            if is_text(key.type):
+            if _has_plain_error(key.type):
                 note_failure(lowering, node, "KeyError")
-            query = guard(FunctionCall("lookup", (base.query, key.query)), f"KeyError: {text}")
+            query = guard(FunctionCall("lookup", (base.query, sought_)), f"KeyError: {text}")
             return TypedQuery(query, found, fails | {"KeyError"})
+    help_ = _index_help(lowering.unit.text(node.value), base.type)
+    if isinstance(base.type, DictOf):
+        inside = key_help(base.type, key.type, lowering.unit.text(node.slice))
+        help_ = f"{lowering.unit.text(node.value)}[{inside}]"
     return lowering.unit.refused(
         node,
         "HF002",
         f"`[…]` on {describe(base.type)} with {describe(key.type)} has no exact JSONata form",
-        _index_help(lowering.unit.text(node.value), base.type),
+        help_,
     )
+
+
+def _has_plain_error(key: Type) -> bool:
+    """Return True when the compiled code can write the text of Python's KeyError."""
+    return is_text(key) or key == INT
 
 
 def value_at(dict_: DictOf, key: QueryTree) -> Type | None:
@@ -151,8 +161,10 @@ def has_item(base: TypedQuery, key: TypedQuery) -> QueryTree | None:
             return hold(ItemOf(base.query, key.query), lambda item: FunctionCall("exists", (item,)))
         case type_ if is_text(type_) and key.type == INT:
             return _is_inside(base.query, key.query)
-        case DictOf() if is_text(key.type):
-            return FunctionCall("exists", (FunctionCall("lookup", (base.query, key.query)),))
+        case DictOf() if _has_plain_error(key.type):
+            text = sought(base.type, key)
+            found = None if text is None else FunctionCall("lookup", (base.query, text))
+            return None if found is None else FunctionCall("exists", (found,))
         case _:
             return None
 

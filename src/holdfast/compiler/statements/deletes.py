@@ -6,10 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.removals import without_known_key, without_place
 from holdfast.compiler.statements.changes import changeable, give
+from holdfast.compiler.statements.levels import OWN, Adding
 from holdfast.compiler.statements.parts import change_part, local_chain
-from holdfast.compiler.types.types import INT, DictOf, ListOf, describe, is_key, is_refused
+from holdfast.compiler.types.types import INT, UNKNOWN, DictOf, ListOf, describe, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -65,14 +67,15 @@ def _delete(statements: Statements, node: ast.Delete, target: ast.Subscript, nam
         case ListOf(element) if key.type == INT:
             rest = without_place(current.query, key.query, element, text)
             fails = key.fails | {"IndexError"}
-        case DictOf() if is_key(key.type):
-            rest = without_known_key(current.query, key.query, text)
+        case DictOf() as owner if (sought_ := sought(owner, key)) is not None:
+            rest = without_known_key(current.query, sought_, text)
             fails = key.fails | {"KeyError"}
         case type_:
             message = f"{describe(type_)} has no items by {describe(key.type)} to delete"
-            help_ = f"del {name}[str({statements.unit.text(target.slice)})]"
-            if isinstance(type_, ListOf):
-                help_ = f"del {name}[0]"
+            help_ = f"del {name}[0]"
+            if isinstance(type_, DictOf):
+                place = key_help(type_, key.type, statements.unit.text(target.slice))
+                help_ = f"del {name}[{place}]"
             statements.unit.refuse(target, "HF020", message, help_)
             return
     give(statements, node, name, TypedQuery(rest, current.type, fails))
@@ -100,6 +103,7 @@ def _replace(
         help_ = f"{name} = [one for place, one in enumerate({name}) if place % 2]"
         statements.unit.refuse(target, "HF020", message, help_)
         return
+    before = statements.flow.environment
     if value is not None:
         statements.value(value)
     current = changeable(statements, target, name)
@@ -112,7 +116,8 @@ def _replace(
     whole = _around(target, part, value)
     found = statements.expressions.lower(whole)
     if not is_refused(found.type):
-        give(statements, node, name, found, stored=0)
+        stored = OWN if value is None else Adding(statements, name, before).items(value, UNKNOWN)
+        give(statements, node, name, found, stored=stored)
 
 
 def _around(target: ast.Subscript, part: ast.Slice, value: ast.expr | None) -> ast.expr:

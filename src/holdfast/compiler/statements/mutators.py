@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import EVERYTHING, TypedQuery, fails_of
+from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.expressions import set_values
 from holdfast.compiler.expressions.comparisons import are_comparable
+from holdfast.compiler.expressions.dict_keys import key_help
 from holdfast.compiler.expressions.methods import method_rule
 from holdfast.compiler.expressions.operators import arithmetic
 from holdfast.compiler.expressions.orderings import lower_sorted
@@ -35,8 +36,10 @@ from holdfast.compiler.expressions.removals import (
 from holdfast.compiler.expressions.sets import is_hashable, without_order
 from holdfast.compiler.statements.aliases import CHANGES
 from holdfast.compiler.statements.changes import changeable, give
+from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
 from holdfast.compiler.types.types import (
     NEVER,
+    UNKNOWN,
     DictOf,
     ListOf,
     SetOf,
@@ -45,6 +48,7 @@ from holdfast.compiler.types.types import (
     element_of,
     is_refused,
     join,
+    join_keys,
 )
 
 if TYPE_CHECKING:
@@ -65,16 +69,31 @@ def lower_mutator(statements: Statements, node: ast.Expr, call: ast.Call, name: 
     rule = _RULES.get((family_of(statements, name), method))
     if rule is None:
         return False
-    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+    added = [*call.args, *(keyword.value for keyword in call.keywords)]
+    for argument in added:
         statements.prepare(argument)
     current = changeable(statements, call, name)
     found = None if current is None else rule(statements, call, current)
+    before = statements.flow.environment
     for argument in call.args:
         statements.share(argument, is_kept=method in ("insert", "add"))
     if found is not None and not is_refused(found.type):
-        adds = method in ("insert", "update")
-        give(statements, node, name, found, stored=0 if adds else EVERYTHING)
+        stored = _stored(Adding(statements, name, before), method, added)
+        give(statements, node, name, found, stored=stored)
     return True
+
+
+def _stored(adding: Adding, method: str, added: list[ast.expr]) -> Stored:
+    """Return the levels of what `insert` and `update` add."""
+    match method, added:
+        case "insert", [_, value]:
+            return adding.value(value, UNKNOWN)._replace(owned=0)
+        case "update", [items]:
+            return adding.items(items, UNKNOWN)
+        case "update", _:
+            return SHARED
+        case _:
+            return OWN
 
 
 def family_of(statements: Statements, name: str) -> str:
@@ -181,7 +200,7 @@ def _sort(statements: Statements, call: ast.Call, _: TypedQuery) -> TypedQuery |
 def _update(statements: Statements, call: ast.Call, current: TypedQuery) -> TypedQuery | None:
     """Lower `d.update(other)`, `d.update(name=value)` and both together."""
     assert isinstance(current.type, DictOf)
-    value = current.type.value
+    type_ = current.type
     parts = [current, *map(statements.expressions.lower, call.args)]
     for keyword in call.keywords:
         given = statements.expressions.lower(keyword.value)
@@ -197,9 +216,16 @@ def _update(statements: Statements, call: ast.Call, current: TypedQuery) -> Type
             what = f"a dict is updated by a dict, not by {describe(part.type)}"
             refuse_change(statements, call, what, f"{name}({{key: value for key, value in pairs}})")
             return None
-        value = join(value, part.type.value)
+        key = join_keys(type_.key, part.type.key)
+        if key is None:
+            what = f"{describe(type_)} has no keys of {describe(part.type)}"
+            name, key_text = statements.unit.text(call.func), key_help(type_, part.type.key, "key")
+            help_ = f"{name}({{{key_text}: value for key, value in pairs.items()}})"
+            refuse_change(statements, call, what, help_)
+            return None
+        type_ = DictOf(join(type_.value, part.type.value), key=key)
     merged = FunctionCall("merge", (ArrayOf(tuple(part.query for part in parts)),))
-    return TypedQuery(merged, DictOf(value), fails_of(*parts))
+    return TypedQuery(merged, type_, fails_of(*parts))
 
 
 # Sets.
@@ -314,6 +340,9 @@ def lower_merge(statements: Statements, node: ast.AugAssign, name: str) -> bool:
     if current is not None and not is_refused(more.type):
         found = arithmetic(statements.unit, node, node.op, current, more)
         if not is_refused(found.type):
-            give(statements, node, name, found, stored=0)
+            stored = Adding(statements, name, statements.flow.environment).items(
+                node.value, more.type
+            )
+            give(statements, node, name, found, stored=stored)
     statements.share(node.value, is_kept=False)
     return True

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.api.library import library_task
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.arguments import is_name
+from holdfast.compiler.expressions.dict_keys import written
 from holdfast.compiler.expressions.operators import may_divide_by_zero
 from holdfast.compiler.expressions.query import Binary, Constant, ObjectOf, QueryTree, Variable
 from holdfast.compiler.expressions.subscripts import has_item
@@ -40,6 +41,7 @@ from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.types.types import (
     BOOL,
     FLOAT,
+    INT,
     NONE,
     STR,
     UNKNOWN,
@@ -73,7 +75,7 @@ def named_item(statements: Statements, node: ast.Subscript, found: TypedQuery) -
     if not is_caught(place, "KeyError") or "KeyError" not in found.fails:
         return found
     owner, key = place.lower(node.value), place.lower(node.slice)
-    is_known = isinstance(owner.type, DictOf) and is_text(key.type)
+    is_known = isinstance(owner.type, DictOf)
     test = has_item(owner, key)
     if not (is_known and is_name(owner.query) and is_name(key.query)) or test is None:
         return found
@@ -93,7 +95,7 @@ def _check_item(statements: Statements, node: ast.Subscript, base: ast.expr, key
     test = has_item(owner, place)
     if test is None:
         return
-    if is_text(place.type):
+    if isinstance(owner.type, DictOf):
         _require(statements, node, test, KeyError, _written_key(statements, node, place))
     else:
         kind = "string" if is_text(owner.type) else "list"
@@ -163,6 +165,8 @@ def _written_key(
     """Return the text of a KeyError, which is `repr(key)`, and the step that makes it."""
     if isinstance(key.query, Constant):
         return (), TypedQuery(Constant(repr(key.query.value)), STR)
+    if key.type == INT:
+        return (), TypedQuery(written(key), STR)
     step = library_task("str.__repr__")
     assert step is not None
     variable = statements.scope.name("key", (node, "key"))

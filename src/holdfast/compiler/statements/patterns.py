@@ -12,6 +12,7 @@ from typing import Any, Final
 from holdfast.compiler.context import NOTHING, Held, TypedQuery, fails_of
 from holdfast.compiler.expressions.choices import connect
 from holdfast.compiler.expressions.comparisons import compare
+from holdfast.compiler.expressions.dict_keys import sought
 from holdfast.compiler.expressions.error_values import error_in
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.fields import known_fields
@@ -38,6 +39,7 @@ from holdfast.compiler.types.types import (
     BOOL,
     FLOAT,
     INT,
+    NEVER,
     NONE,
     STR,
     UNKNOWN,
@@ -389,12 +391,13 @@ def _mapping(expressions: Expressions, subject: Subject, node: ast.MatchMapping)
     bindings: list[tuple[str, TypedQuery]] = []
     names: list[ast.expr] = []
     for key, pattern in zip(node.keys, node.patterns, strict=True):
-        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            message = "the keys of a pattern for a dict are texts, written out"
+        text = _text_of_key(expressions, here.type, key)
+        if text is None:
+            message = f"the keys of this pattern are {describe(_key_of(chosen[0]))}, written out"
             raise _refuse(expressions, key, message, 'case {"kind": "card"}:')
         names.append(key)
         tests.append(_truth(seen, ast.Compare(key, [ast.In()], [_subject_of(node)]), node))
-        part = Subject(FieldOf(subject.query, key.value), _value_type(here.type, key.value), None)
+        part = Subject(FieldOf(subject.query, text), _value_type(here.type, text), None)
         found = match_pattern(expressions, part, pattern)
         tests += [] if found.test is None else [found.test]
         bindings += found.bindings
@@ -406,6 +409,18 @@ def _mapping(expressions: Expressions, subject: Subject, node: ast.MatchMapping)
         whole = _both(whole, test)
     covers = frozenset(atoms_of(chosen[0])) if not node.keys else frozenset()
     return CaseMatch(whole, chosen[0], covers, tuple(bindings))
+
+
+def _key_of(type_: DictOf) -> Type:
+    return STR if type_.key == NEVER else type_.key
+
+
+def _text_of_key(expressions: Expressions, type_: Type, key: ast.expr) -> str | None:
+    """Return the text of the key of a pattern; None for a key that the dict cannot have."""
+    assert isinstance(type_, DictOf)
+    text = sought(type_, expressions.lower(key))
+    is_known = isinstance(text, Constant) and isinstance(text.value, str)
+    return str(text.value) if is_known and isinstance(text, Constant) else None
 
 
 def _value_type(type_: Type, key: str) -> Type:

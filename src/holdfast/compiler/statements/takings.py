@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import REFUSED_EXPRESSION, Held, TypedQuery, fails_of
+from holdfast.compiler.context import EVERYTHING, REFUSED_EXPRESSION, Held, TypedQuery, fails_of
+from holdfast.compiler.expressions.dict_keys import key_help, sought, with_key
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     ComputedEntry,
@@ -32,15 +33,16 @@ from holdfast.compiler.expressions.removals import (
 )
 from holdfast.compiler.ir import Assign
 from holdfast.compiler.statements.changes import changeable
+from holdfast.compiler.statements.levels import Adding
 from holdfast.compiler.statements.mutators import family_of, refuse_change
 from holdfast.compiler.statements.ownership import has_parts_that_may_change
 from holdfast.compiler.statements.parts import change_part_by
 from holdfast.compiler.types.types import (
     INT,
+    UNKNOWN,
     DictOf,
     ListOf,
     describe,
-    is_key,
     is_refused,
     join,
 )
@@ -86,6 +88,7 @@ def _take(statements: Statements, origin: ast.Call, node: ast.Call, name: str) -
     current = changeable(statements, node, name)
     if current is None or is_refused(*(value.type for value in values)):
         return REFUSED_EXPRESSION
+    added = _distinct_default(statements, node, name) if method == "setdefault" else EVERYTHING
     for argument in node.args:
         statements.share(argument, is_kept=True)
     found = taken(statements, node, current, _evaluated_first(statements, node, name, values))
@@ -96,12 +99,17 @@ def _take(statements: Statements, origin: ast.Call, node: ast.Call, name: str) -
     kept = (statements.scope.name(name), rest)
     statements.emit(Assign(statements.origin(node), ((variable, value), kept)))
     entry = statements.entry(name)
-    owned = entry.owned if isinstance(entry, Held) else 0
+    owned, distinct = (entry.owned, entry.distinct) if isinstance(entry, Held) else (0, 1)
     if method == "setdefault" and has_parts_that_may_change(rest.type):
         # The result is a second name of the value in the dict.
         owned = 1
-    statements.hold(name, rest.type, owned=owned)
+    statements.hold(name, rest.type, owned=owned, distinct=min(distinct, added))
     return TypedQuery(Variable(variable), value.type)
+
+
+def _distinct_default(statements: Statements, node: ast.Call, name: str) -> int:
+    """Return the distinct levels of a dict that only the default of `setdefault` was added to."""
+    return 1 + Adding(statements, name, None).value(node.args[1], UNKNOWN).alone
 
 
 _Taken = tuple[TypedQuery, TypedQuery]
@@ -143,9 +151,11 @@ def _pop_key(
 ) -> _Taken | None:
     assert isinstance(current.type, DictOf)
     key, *default = values
-    if not is_key(key.type):
-        _refuse_key(statements, node)
+    sought_ = sought(current.type, key)
+    if sought_ is None:
+        _refuse_key(statements, node, current.type, key)
         return None
+    key = key._replace(query=sought_)
     text = statements.unit.text(node)
     found, type_ = FunctionCall("lookup", (current.query, key.query)), current.type.value
     if not default:
@@ -158,10 +168,11 @@ def _pop_key(
     return item, TypedQuery(rest, current.type, key.fails)
 
 
-def _refuse_key(statements: Statements, node: ast.Call) -> None:
-    key, *others = map(statements.unit.text, node.args)
-    text = f"{statements.unit.text(node.func)}({', '.join((f'str({key})', *others))})"
-    refuse_change(statements, node, "a dict of a workflow has text keys", text)
+def _refuse_key(statements: Statements, node: ast.Call, own: DictOf, key: TypedQuery) -> None:
+    text, *others = map(statements.unit.text, node.args)
+    given = ", ".join((key_help(own, key.type, text), *others))
+    what = f"the keys of this dict are not {describe(key.type)}"
+    refuse_change(statements, node, what, f"{statements.unit.text(node.func)}({given})")
 
 
 def _or(held: QueryTree, default: QueryTree) -> QueryTree:
@@ -173,14 +184,17 @@ def _set_default(
 ) -> _Taken | None:
     assert isinstance(current.type, DictOf)
     key, default = values
-    if not is_key(key.type):
-        _refuse_key(statements, node)
+    sought_ = sought(current.type, key)
+    longer_type = with_key(current.type, key, join(current.type.value, default.type))
+    if sought_ is None or longer_type is None:
+        _refuse_key(statements, node, current.type, key)
         return None
+    key = key._replace(query=sought_)
     found = FunctionCall("lookup", (current.query, key.query))
     entry = ComputedEntry(key.query, default.query)
     longer = FunctionCall("merge", (ArrayOf((current.query, entry)),))
-    type_ = join(current.type.value, default.type)
+    type_ = longer_type.value
     fails = fails_of(*values)
     item = hold(found, lambda held: _or(held, default.query))
     rest = Conditional(FunctionCall("exists", (found,)), current.query, longer)
-    return TypedQuery(item, type_, fails), TypedQuery(rest, DictOf(type_), fails)
+    return TypedQuery(item, type_, fails), TypedQuery(rest, longer_type, fails)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.tasks import Task
 from holdfast.compiler.context import REFUSED_EXPRESSION, Dispatch, TypedQuery, fails_of
+from holdfast.compiler.expressions.dict_keys import is_like_text, key_help, sought
 from holdfast.compiler.expressions.durations import at_border
+from holdfast.compiler.expressions.outside import type_of_names
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
@@ -43,12 +46,13 @@ from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
     NONE,
+    STR,
     UNKNOWN,
     DictOf,
     Type,
     describe,
+    has_text_keys,
     is_refused,
-    is_text,
     join_all,
 )
 
@@ -64,7 +68,7 @@ def _help(statements: Statements, node: ast.Call) -> str:
 def lower_tools(statements: Statements, node: ast.Call, tools: Dispatch) -> TypedQuery:
     """Emit the choice, and return the result of the task that was chosen."""
     assert isinstance(node.func, ast.Subscript)
-    name = _name(statements, node.func.slice, node.func.value)
+    name = _name(statements, node.func.slice, node.func.value, type_of_names(tools.tasks) or STR)
     tasks = {key: task for key, task in tools.tasks.items() if isinstance(task, Task)}
     if len(tasks) < len(tools.tasks):
         return _lower_children(statements, node, name, tools)
@@ -104,28 +108,35 @@ def _lower_children(
 
 
 def _choose(
-    statements: Statements, node: ast.Call, key: str, actions: Mapping[str, Action], type_: Type
+    statements: Statements, node: ast.Call, key: str, actions: Mapping[Any, Action], type_: Type
 ) -> TypedQuery:
     """Emit a Choice over the actions by the variable `key`, and return the result."""
     origin, result = statements.origin(node), statements.scope.name("tool_result", (node, "result"))
     unknown = TypedQuery(failure("KeyError: no such task"), NEVER, frozenset({"KeyError"}))
     chain: StatementBlock = (Assign(origin, ((result, unknown),)),)
     for name, action in reversed([*actions.items()]):
-        test: QueryTree = Binary("=", Variable(key), Constant(name))
-        step = StepStatement(statements.origin(node, name), action, (Target(result),))
+        plain = name.value if isinstance(name, Enum) else name
+        test: QueryTree = Binary("=", Variable(key), Constant(plain))
+        step = StepStatement(statements.origin(node, str(plain)), action, (Target(result),))
         chain = (If(origin, TypedQuery(test, BOOL), (step,), chain),)
     statements.emit_all(chain)
     return TypedQuery(Variable(result), type_)
 
 
-def _name(statements: Statements, node: ast.expr, table: ast.expr) -> TypedQuery | None:
+def _name(
+    statements: Statements, node: ast.expr, table: ast.expr, wanted: Type
+) -> TypedQuery | None:
     value = statements.expressions.lower(node)
     if is_refused(value.type):
         return None
-    if value.type == UNKNOWN or is_text(value.type):
+    is_unknown_text = value.type == UNKNOWN and is_like_text(wanted)
+    if is_unknown_text or sought(DictOf(NEVER, key=wanted), value) or value.type == wanted:
         return value
-    message = f"a task is chosen by its name, and this is {describe(value.type)}"
-    help_ = f"{statements.unit.text(table)}[name](…)"
+    text = statements.unit.text(node)
+    kind = "its name" if wanted == STR else describe(wanted)
+    message = f"a task is chosen by {kind}, and this is {describe(value.type)}"
+    name = "name" if wanted == STR else key_help(DictOf(NEVER, key=wanted), value.type, text)
+    help_ = f"{statements.unit.text(table)}[{name}](…)"
     statements.unit.refuse(node, "HF062", message, help_)
     return None
 
@@ -161,7 +172,7 @@ def _arguments(statements: Statements, node: ast.Call) -> TypedQuery | None:
             whole = at_border(statements.unit, value, statements.expressions.lower(value))
             if is_refused(whole.type):
                 return None
-            if whole.type == UNKNOWN or isinstance(whole.type, DictOf):
+            if _is_named(whole.type):
                 return whole
         case ast.Call(args=[], keywords=words) if all(word.arg is not None for word in words):
             values = {str(word.arg): _value(statements, word.value) for word in words}
@@ -180,6 +191,11 @@ def _refuse_arguments(statements: Statements, node: ast.Call) -> None:
     statements.unit.refuse(node, "HF062", message, _help(statements, node))
 
 
+def _is_named(type_: Type) -> bool:
+    """Return True for arguments by name."""
+    return type_ == UNKNOWN or (isinstance(type_, DictOf) and has_text_keys(type_))
+
+
 def _merged(statements: Statements, node: ast.Call, words: list[ast.keyword]) -> TypedQuery | None:
     """Return the arguments of `TOOLS[name](dataset=data, **arguments)`: no name twice, as in
     Python.
@@ -189,7 +205,7 @@ def _merged(statements: Statements, node: ast.Call, words: list[ast.keyword]) ->
     if any(is_refused(value.type) for value in values):
         return None
     whole = values[starred[0]]
-    if len(starred) > 1 or not (whole.type == UNKNOWN or isinstance(whole.type, DictOf)):
+    if len(starred) > 1 or not _is_named(whole.type):
         _refuse_arguments(statements, node)
         return None
     named = [(str(word.arg), value) for word, value in zip(words, values, strict=True) if word.arg]

@@ -25,7 +25,7 @@ from holdfast.compiler.steps.child_calls import (
 from holdfast.compiler.steps.durable import REFUSED_STEP, find_outside
 from holdfast.compiler.steps.service_calls import lower_service_arguments, result_type
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
-from holdfast.compiler.steps.task_arguments import lower_argument
+from holdfast.compiler.steps.task_arguments import can_dump, lower_argument
 from holdfast.compiler.steps.waits import (
     lower_ask,
     lower_later,
@@ -176,6 +176,14 @@ class Steps:
             lowered[name] = lower_argument(
                 self.expressions, value, task.name, name, parameters[name]
             )
+        if task.name == "json.dumps" and not can_dump(
+            lowered["obj"].type, is_sorted="sort_keys" in lowered
+        ):
+            message = (
+                "`json.dumps` refuses such a value, or does not write it as the workflow has it"
+            )
+            help_ = "call it inside a @pure function"
+            raise refuse(self.expressions, node, "HF040", message, help_)
         if any(is_refused(value.type) for value in lowered.values()):
             raise StepRefused
         items = tuple((name, lowered[name].query) for name in found)

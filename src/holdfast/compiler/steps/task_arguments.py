@@ -31,12 +31,16 @@ from holdfast.compiler.types.types import (
     TextOf,
     TupleOf,
     Type,
+    Union,
     describe,
     describe_exactly,
     element_of,
+    has_duration,
+    is_number_key,
     is_refused,
     is_text,
     join,
+    join_keys,
     members_of,
 )
 
@@ -125,8 +129,9 @@ def _can_fit_one(found: Type, wanted: Type) -> bool:
             return all(can_fit(element, part) for part in parts)
         case (TupleOf(some), TupleOf(parts)):
             return len(some) == len(parts) and all(map(can_fit, some, parts))
-        case (DictOf(value), DictOf(other_value)):
-            return can_fit(value, other_value)
+        case (DictOf(value, key=own), DictOf(other_value, key=key)):
+            is_alike = join_keys(own, key) is not None or is_text(own)
+            return is_alike and can_fit(value, other_value)
         case (ModelOf(cls), ModelOf(other)):
             return issubclass(cls, other)
         case (TextForm(), TextForm()):
@@ -138,3 +143,21 @@ def _can_fit_one(found: Type, wanted: Type) -> bool:
             return True
         case _:
             return found in _NUMBERS and wanted in _NUMBERS
+
+
+def can_dump(type_: Type, *, is_sorted: bool) -> bool:
+    """Return False when `json.dumps` refuses such a value, or writes something other than its JSON:
+    it sorts ints by their size, and the texts of their JSON as texts.
+    """
+    match type_:
+        case EnumOf(enum):
+            return issubclass(enum, str | int)
+        case ListOf(inner):
+            return can_dump(inner, is_sorted=is_sorted)
+        case DictOf(inner, key=key):
+            is_known = can_dump(key, is_sorted=is_sorted) and not (is_sorted and is_number_key(key))
+            return is_known and can_dump(inner, is_sorted=is_sorted)
+        case TupleOf(parts) | Union(parts):
+            return all(can_dump(part, is_sorted=is_sorted) for part in parts)
+        case _:
+            return not isinstance(type_, TextForm | ModelOf | SetOf) and not has_duration(type_)

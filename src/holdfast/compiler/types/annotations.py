@@ -21,6 +21,7 @@ from holdfast.compiler.types.types import (
     DECIMAL,
     FLOAT,
     INT,
+    NEVER,
     NONE,
     PATH,
     SECRET,
@@ -39,8 +40,9 @@ from holdfast.compiler.types.types import (
     TupleOf,
     Type,
     TypedDictOf,
-    is_key,
     join_all,
+    join_keys,
+    key_type,
 )
 
 _PLAIN: Final[Mapping[Any, Type]] = {
@@ -125,7 +127,8 @@ def _from_dict(arguments: tuple[Any, ...]) -> Type:
     if arguments and len(arguments) != 2:
         return Opaque("dict")
     key, value = (from_annotation(argument) for argument in arguments or (str, Any))
-    return DictOf(value) if is_key(key) else Opaque("dict")
+    known = key_type(key)
+    return Opaque("dict") if known is None else DictOf(value, key=known)
 
 
 def _has_own_equality(cls: type[Any]) -> bool:
@@ -253,6 +256,23 @@ def of_constant(value: object) -> Type:
             element = join_all(of_constant(item) for item in sorted(value, key=repr))
             return SetOf(element, is_frozen=isinstance(value, frozenset))
         case dict():
-            return DictOf(join_all(of_constant(item) for item in value.values()))
+            return _of_dict(value)
         case _:
             return _PLAIN.get(type(value), UNKNOWN)
+
+
+def _of_dict(found: Mapping[Any, object]) -> Type:
+    key: Type | None = NEVER
+    for one in found:
+        other = key_type(of_constant(one))
+        key = None if key is None or other is None else join_keys(key, other)
+    value = join_all(map(of_constant, found.values()))
+    return UNKNOWN if key is None else DictOf(value, key=key)
+
+
+def written_key(key: object) -> str | None:
+    """Return the text of a key in the JSON of its dict; None for one that no workflow can have."""
+    found = key_type(of_constant(key))
+    if found is None:
+        return None
+    return str(key.value if isinstance(key, Enum) else key)

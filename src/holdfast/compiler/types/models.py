@@ -13,7 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from holdfast.api.boundary import JsonValue
-from holdfast.compiler.types.annotations import from_annotation, is_model, of_constant, written
+from holdfast.compiler.types.annotations import (
+    from_annotation,
+    is_model,
+    of_constant,
+    written,
+    written_key,
+)
 from holdfast.compiler.types.iso import iso_of
 from holdfast.compiler.types.types import (
     BOOL,
@@ -39,6 +45,7 @@ from holdfast.compiler.types.types import (
     Union,
     is_json,
     is_text,
+    join_keys,
     may_be_none,
     members_of,
 )
@@ -214,8 +221,10 @@ def _plain(value: Any) -> Any:
             items = [_plain(item) for item in value]
             return _MISSING if _MISSING in items else items
         case dict():
-            rows = {key: _plain(item) for key, item in value.items()}
-            return _MISSING if _MISSING in rows.values() else rows
+            keys = [written_key(key) for key in value]
+            items = [_plain(item) for item in value.values()]
+            is_missing = None in keys or _MISSING in items
+            return _MISSING if is_missing else dict(zip(keys, items, strict=True))
         case _ if is_model(_class_of(value)) and not obstacle_of(_class_of(value)):
             rows = {name: _plain(getattr(value, name)) for name in fields_of(_class_of(value))}
             return _MISSING if _MISSING in rows.values() else rows
@@ -331,8 +340,8 @@ def _fits_one(found: Type, wanted: Type) -> bool:
             return is_frozen == also and fits(some, element)
         case (_, TypedDictOf()):
             return found == wanted
-        case (DictOf(some), DictOf(value)):
-            return fits(some, value)
+        case (DictOf(some, key=own), DictOf(value, key=key)):
+            return join_keys(own, key) == key and fits(some, value)
         case (EnumOf(some_enum), EnumOf(enum)):
             return some_enum is enum
         case (ModelOf(some_model), ModelOf(model)):

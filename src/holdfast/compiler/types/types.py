@@ -63,9 +63,12 @@ class SetOf:
 
 @dataclass(frozen=True, slots=True)
 class DictOf:
-    """A dict with text keys."""
+    """A dict. The keys of its JSON are texts; `key` is the type of its keys in Python: `STR`, `INT`
+    or an enum, and NEVER for the dict without keys. See `expressions/dict_keys.py`.
+    """
 
     value: Type
+    key: Type = field(default_factory=lambda: STR, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class ResultOf(DictOf):
 
     def __init__(self, name: str, fields: Callable[[], Mapping[str, Type]]) -> None:
         object.__setattr__(self, "value", UNKNOWN)
+        object.__setattr__(self, "key", STR)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "fields", fields)
 
@@ -92,6 +96,7 @@ class TypedDictOf(DictOf):
 
     def __init__(self, cls: Any, fields: Callable[[], Mapping[str, Type]]) -> None:
         object.__setattr__(self, "value", UNKNOWN)
+        object.__setattr__(self, "key", STR)
         object.__setattr__(self, "cls", cls)
         object.__setattr__(self, "fields", fields)
 
@@ -165,7 +170,7 @@ NONE: Final = Simple("None")
 BOOL: Final = Simple("bool")
 INT: Final = Simple("int")
 FLOAT: Final = Simple("float")
-STR: Final = Simple("str")
+STR: Final[Simple] = Simple("str")
 #: A timedelta that the workflow itself has computed. Its JSON is a number of seconds.
 DURATION: Final = Simple("timedelta")
 #: The difference of two moments. Its JSON is a number of seconds, which may have a fraction.
@@ -235,7 +240,8 @@ def _merge(left: Type, right: Type) -> Type | None:
         case SetOf(some, is_frozen), SetOf(other, also) if is_frozen == also:
             return SetOf(join(some, other), is_frozen)
         case DictOf(some), DictOf(other):
-            return DictOf(join(some, other))
+            key = join_keys(left.key, right.key)
+            return None if key is None else DictOf(join(some, other), key=key)
         case TupleOf(parts), TupleOf(others) if len(parts) == len(others):
             joined = tuple(join(part, other) for part, other in zip(parts, others, strict=True))
             return TupleOf(joined, left.names if left.names == right.names else ())
@@ -269,7 +275,20 @@ def _must_stay(type_: Type) -> bool:
     """Return True for a type that does not become a part of `Any`, because its values may not leave
     the workflow as they are.
     """
-    return has_duration(type_) or has_error(type_)
+    return has_duration(type_) or has_error(type_) or _has_other_keys(type_)
+
+
+def _has_other_keys(type_: Type) -> bool:
+    """Return True for a dict, or a type with one, whose keys in Python are no texts."""
+    match type_:
+        case DictOf(inner):
+            return not has_text_keys(type_) or _has_other_keys(inner)
+        case ListOf(inner) | SetOf(inner):
+            return _has_other_keys(inner)
+        case TupleOf(parts) | Union(parts):
+            return any(map(_has_other_keys, parts))
+        case _:
+            return False
 
 
 def has_duration(type_: Type) -> bool:
@@ -307,8 +326,8 @@ def consists_of(type_: Type, kinds: Collection[Type]) -> bool:
     match type_:
         case ListOf(element, is_tuple=False):
             return all(consists_of(one, kinds) for one in members_of(element))
-        case DictOf(value):
-            return all(consists_of(one, kinds) for one in members_of(value))
+        case DictOf(value, key=key):
+            return key in (STR, NEVER) and all(consists_of(one, kinds) for one in members_of(value))
         case TextOf():
             return True
         case _:
@@ -402,7 +421,7 @@ def is_json(type_: Type) -> bool:
         case ListOf(inner, is_tuple=False):
             return is_json(inner)
         case DictOf(inner) if type(type_) is DictOf:
-            return is_json(inner)
+            return has_text_keys(type_) and is_json(inner)
         case Union(members):
             return all(map(is_json, members))
         case TextOf():
@@ -424,8 +443,8 @@ def bounded(type_: Type, depth: int = 0) -> Type:
             return ListOf(bounded(element, depth + 1), is_tuple)
         case SetOf(element, is_frozen):
             return SetOf(bounded(element, depth + 1), is_frozen)
-        case DictOf(value):
-            return DictOf(bounded(value, depth + 1))
+        case DictOf(value, key=key):
+            return DictOf(bounded(value, depth + 1), key=key)
         case TupleOf(elements):
             parts = tuple(bounded(element, depth + 1) for element in elements)
             return replace(type_, elements=parts)  # a NamedTuple keeps its names
@@ -455,8 +474,9 @@ def describe(type_: Type) -> str:
         case SetOf(element, is_frozen):
             name = "frozenset" if is_frozen else "set"
             return f"{name}[{describe(element)}]" if element != NEVER else name
-        case DictOf(value):
-            return f"dict[str, {describe(value)}]" if value != NEVER else "dict"
+        case DictOf(value, key=key):
+            name = "str" if key == NEVER else describe(key)
+            return f"dict[{name}, {describe(value)}]" if value != NEVER else "dict"
         case TupleOf(elements):
             return f"tuple[{', '.join(map(describe, elements))}]"
         case ErrorOf():
@@ -487,3 +507,38 @@ def is_key(type_: Type) -> bool:
     Python.
     """
     return is_text(type_) or is_text_enum(type_)
+
+
+def key_type(type_: Type) -> Type | None:
+    """Return the type that a dict has for keys of this type; None when its JSON cannot tell such
+    keys. pydantic reads the numbers of an `IntEnum` from the texts of keys, and not those of other
+    enums.
+    """
+    match type_:
+        case EnumOf(enum):
+            kinds = {type(member.value) for member in enum}
+            is_known = kinds == {str} or (kinds == {int} and issubclass(enum, int))
+            return type_ if is_known else None
+        case _ if type_ in (INT, NEVER):
+            return type_
+        case _:
+            return STR if is_text(type_) else None
+
+
+def is_number_key(type_: Type) -> bool:
+    """Return True for keys that are numbers in Python, and texts of digits in JSON."""
+    return type_ == INT or (isinstance(type_, EnumOf) and issubclass(type_.enum, int))
+
+
+def join_keys(left: Type, right: Type) -> Type | None:
+    """Return the type of the keys of a dict that has both; None when no type is right for both."""
+    if right in (left, NEVER):
+        return left
+    if left == NEVER:
+        return right
+    return STR if is_key(left) and is_key(right) else None
+
+
+def has_text_keys(dict_: DictOf) -> bool:
+    """Return True when the keys in Python are the texts of the JSON, or equal to them."""
+    return is_key(dict_.key)
