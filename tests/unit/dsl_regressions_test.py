@@ -52,6 +52,8 @@ class Mistaken(BaseModel):
 class Tree(BaseModel):
     name: str = "leaf"
     left: Tree | None = None
+class Sized(BaseModel):
+    size: int
 LONG_LIMIT = float("inf")
 TABLE = {"a": 1}
 @task
@@ -118,6 +120,14 @@ REFUSED = {
     "a call that does not fit an error": ("n: int", "raise Listed()"),
     "a table that holds no tasks": ("name: str", "return TABLE[name](1)"),
     "a decimal of a float": ("x: float", "return Decimal(x)"),
+    "the owner of a method fails before a step": (
+        "names: list[str], n: int",
+        "return names[n].count(str(echo(1)))",
+    ),
+    "items that are used up fail before a step of the library": (
+        "n: int, bag: dict[str, Any]",
+        "return [*range(10 // n), Tree.model_validate(bag)]",
+    ),
     "a parameter without a name": ("n: int, /", "return n"),
 }
 
@@ -229,6 +239,20 @@ SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
             'sizes = {"a": 1}\nsizes["a"] += len(str(x))\nreturn [priced, prices, tree, sizes]'
         ),
         [{"priced": {"price": "1.10"}, "price": "2.50", "x": 1.5, "tree": {}}],
+    ),
+    "of two errors the first counts, beside a step of the library": (
+        "n: int, bag: dict[str, Any]",
+        (
+            'text = f"{10 // n} {Sized.model_validate(bag).size}"\n'
+            'pair = {"a": [10 // n, Sized.model_validate(bag).size]}\n'
+            "return [text, pair, 10 // n > 3 and Sized.model_validate(bag).size > 1]"
+        ),
+        [{"n": n, "bag": bag} for n in (0, 2) for bag in ({}, {"size": 3})],
+    ),
+    "so it does in an argument": (
+        "xs: list[int], bag: dict[str, Any]",
+        "return echo(xs[0] + Sized.model_validate(bag).size)",
+        [{"xs": xs, "bag": bag} for xs in ([], [1]) for bag in ({}, {"size": 3})],
     ),
     "models that hold models of their own kind": (
         "a: Tree, b: Tree",

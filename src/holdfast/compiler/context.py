@@ -95,13 +95,15 @@ class Held(NamedTuple):
     assigned it.
 
     `owned`: how many levels of the value no other name refers to. 1 is the list, dict or model
-    itself, 2 also each value in it, and so on; see `ownership`.
+    itself, 2 also each value in it, and so on; see `ownership`. `distinct`: in how many levels no
+    object stands twice; see `levels`.
     """
 
     value: QueryTree
     type: Type
     is_definite: bool = True
     owned: int = 0
+    distinct: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +265,7 @@ def without_refused(environment: Environment | None, known: Environment) -> Envi
         if isinstance(entry, Held) and is_refused(entry.type):
             old = known.entries.get(name)
             if isinstance(old, Held):
-                entries[name] = Held(old.value, old.type, entry.is_definite, entry.owned)
+                entries[name] = entry._replace(value=old.value, type=old.type)
             else:
                 del entries[name]
     return Environment(entries, environment.facts)
@@ -337,8 +339,9 @@ def _readable(environment: Environment) -> dict[str, NameEntry]:
 def _join_entries(left: NameEntry | None, right: NameEntry | None) -> NameEntry | None:
     if isinstance(left, Held) and isinstance(right, Held):
         is_definite = left.is_definite and right.is_definite
-        owned = min(left.owned, right.owned)
-        return Held(left.value, bounded(join(left.type, right.type)), is_definite, owned)
+        owned, distinct = min(left.owned, right.owned), min(left.distinct, right.distinct)
+        type_ = bounded(join(left.type, right.type))
+        return Held(left.value, type_, is_definite, owned, distinct)
     only = left if right is None else right
     if isinstance(only, Held) and (left is None or right is None):
         return only._replace(is_definite=False) if only.is_definite else only
@@ -408,6 +411,8 @@ class Unit:
         self.fresh_calls: set[ast.Call] = set()
         #: Those of them whose result has no part that an argument could share with it.
         self.new_calls: set[ast.Call] = set()
+        #: For each lowered call of a helper, the levels of its result that hold no object twice.
+        self.distinct_calls: dict[ast.Call, int] = {}
         #: What branches and local functions may keep of the names around them; None when the
         #: workflow changes no value in place. See `aliases`.
         self.captured: Captured | None = None

@@ -18,6 +18,7 @@ from holdfast.compiler.statements.changes import (
     lower_item_change,
 )
 from holdfast.compiler.statements.deletes import lower_slice_assignment
+from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.moves import moved_levels
 from holdfast.compiler.statements.mutators import lower_merge
 from holdfast.compiler.statements.ownership import chain_of, may_change
@@ -63,11 +64,15 @@ def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
         targets = tuple(Target(statements.scope.name(name)) for name in names)
         found = statements.step(node.value, function, targets, node)
         for name in names:
-            statements.hold(name, REFUSED if found is None else found)
+            type_ = REFUSED if found is None else found
+            distinct = distinct_levels(statements, node.value, type_)
+            statements.hold(name, type_, distinct=distinct)
         return
+    before = statements.flow.environment
     value = held(statements, node, statements.value(node.value))
+    distinct = distinct_levels(statements, node.value, value.type, before)
     for target in node.targets:
-        give(statements, node, target, value)
+        give(statements, node, target, value, distinct)
 
 
 def lower_annotated_assignment(statements: Statements, node: ast.AnnAssign) -> None:
@@ -180,7 +185,7 @@ def _change_part(
 def _assign_name(
     statements: Statements, node: ast.AST, name: str, value: ast.expr, declared: Type | None
 ) -> None:
-    function = statements.durable(value)
+    function, before = statements.durable(value), statements.flow.environment
     moved = moved_levels(statements, node, value)
     if isinstance(value, ast.Call) and function is not None:
         variable = statements.scope.name(name)
@@ -198,7 +203,8 @@ def _assign_name(
         statements.emit(Assign(statements.origin(node), ((variable, expression),)))
     facts = _facts_of(statements, name, value, type_)
     owned = max(moved, statements.owned(value, type_))
-    variable = statements.hold(name, type_, owned=owned)
+    distinct = distinct_levels(statements, value, type_, before)
+    variable = statements.hold(name, type_, owned=owned, distinct=distinct)
     if owned:
         unit.holders.pop(variable, None)
     else:

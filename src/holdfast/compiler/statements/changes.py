@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, Unit, fails_of, path_of
+from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, fails_of, path_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.dict_keys import key_help, with_key, written
 from holdfast.compiler.expressions.query import (
@@ -33,13 +33,15 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
+from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
 from holdfast.compiler.statements.named_failures import named_item
 from holdfast.compiler.statements.ownership import (
+    chain_of,
     has_parts_that_may_change,
     may_change,
-    stored_levels,
 )
 from holdfast.compiler.steps.hoisting import has_durable
+from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
     DECIMAL,
     INT,
@@ -71,10 +73,11 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
         message = f"{method}() takes one value"
         statements.unit.refuse(call, "HF008", message, f"{name}.{method}(value)")
         return
-    value = statements.value(call.args[0])
     if method == "extend":
-        _extend(statements, node, call, name, value)
+        _extend(statements, node, call, name, call.args[0])
         return
+    before = statements.flow.environment
+    value = statements.value(call.args[0])
     current = changeable(statements, call, name)
     if current is None or is_refused(value.type):
         return
@@ -85,7 +88,7 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
             help_ = f"{name} = [*{name}, {statements.unit.text(call.args[0])}]"
         statements.unit.refuse(call, "HF002", message, help_)
         return
-    stored = stored_levels(statements, call.args[0], value.type)
+    stored = Adding(statements, name, before).value(call.args[0], value.type)
     one = items_of(value.query, is_list=is_list(value.type))
     type_ = ListOf(join(current.type.element, value.type))
     longer = TypedQuery(FunctionCall("append", (current.query, one)), type_, value.fails)
@@ -94,12 +97,14 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
 
 def lower_extension(statements: Statements, node: ast.AugAssign, name: str) -> None:
     """Lower `xs += vs` for a list."""
-    _extend(statements, node, node.target, name, statements.value(node.value))
+    _extend(statements, node, node.target, name, node.value)
 
 
 def _extend(
-    statements: Statements, node: ast.stmt, where: ast.AST, name: str, more: TypedQuery
+    statements: Statements, node: ast.stmt, where: ast.AST, name: str, items: ast.expr
 ) -> None:
+    before = statements.flow.environment
+    more = statements.value(items)
     current = changeable(statements, where, name)
     if current is None or is_refused(more.type):
         return
@@ -109,18 +114,25 @@ def _extend(
         return
     longer = operators.arithmetic(statements.unit, node, ast.Add(), current, more)
     if not is_refused(longer.type):
-        give(statements, node, name, longer, stored=0)
+        give(
+            statements,
+            node,
+            name,
+            longer,
+            stored=Adding(statements, name, before).items(items, more.type),
+        )
 
 
 def lower_item_assignment(
     statements: Statements, node: ast.AST, target: ast.Subscript, name: str, value: ast.expr
 ) -> None:
     """Lower `xs[i] = v` and `d[key] = v`: the value is computed first, as in Python."""
+    before = statements.flow.environment
     new = statements.value(value)
     key = statements.expressions.inside("an index").lower(target.slice)
     current = changeable(statements, target, name)
     if current is not None and not is_refused(key.type, new.type):
-        stored = stored_levels(statements, value, new.type)
+        stored = Adding(statements, name, before).value(value, new.type)
         _assign_item(statements, node, target, name, (current, key, new, stored))
 
 
@@ -157,7 +169,7 @@ def lower_item_change(
         return
     new = operators.arithmetic(statements.unit, node, node.op, old, value)
     if not is_refused(new.type):
-        stored = 0 if may_change(new.type) else EVERYTHING
+        stored = SHARED if may_change(new.type) else OWN
         _assign_item(statements, node, target, name, (current, key, new, stored))
 
 
@@ -175,7 +187,7 @@ def _assign_item(
     node: ast.AST,
     target: ast.Subscript,
     name: str,
-    parts: tuple[TypedQuery, TypedQuery, TypedQuery, int],
+    parts: tuple[TypedQuery, TypedQuery, TypedQuery, Stored],
 ) -> None:
     current, key, new, stored = parts
     fails = fails_of(current, key, new)
@@ -284,7 +296,7 @@ def changeable(
         own = f"own_{name}" if is_captured else name
         help_ = f"{own} = {_copy_of(name, current.type)}"
         if is_inside:
-            help_ = deep_copy(unit, own, name)
+            help_ = deep_copy(statements, own, name, node)
         items = statements.flow.items_of.get(name)
         if isinstance(current.type, ModelOf) and items is not None:
             message = f"`{name}` is an item of `{items}`, which is changed by giving it other items"
@@ -306,11 +318,44 @@ def held_elsewhere(statements: Statements, name: str, text: str) -> str:
     return f"`{text}` is changed here, and {found} may hold the same value; copy it"
 
 
-def deep_copy(unit: Unit, own: str, name: str) -> str:
-    """Return the line that copies a value with all of its parts."""
-    line = f"{own} = copy.deepcopy({name})"
-    is_imported = unit.outside(ast.Name("copy")) is copy
+def deep_copy(statements: Statements, own: str, name: str, path: ast.AST) -> str:
+    """Return the line that copies the value of `name`, so that its part at `path` can be
+    changed.
+    """
+    entry, chain = statements.entry(name), chain_of(path)
+    assert isinstance(entry, Held)
+    depth = 0 if chain is None else len(chain.accesses)
+    is_apart = entry.distinct > depth
+    line = f"{own} = {_separate_copy(name, entry.type, 0 if is_apart else depth)}"
+    is_imported = statements.unit.outside(ast.Name("copy")) is copy
     return line if is_imported else f"{line}, with `import copy` in the module"
+
+
+#: The names of the items in a line that copies them, by their depth.
+_ITEM_NAMES: Final = ("one", "part", "inner", "value")
+
+
+def _separate_copy(text: str, type_: Type, depth: int, level: int = 0) -> str:
+    """Return a copy whose parts down to this depth are objects of their own: `copy.deepcopy` alone
+    would give two places that hold one object one copy again.
+    """
+    if not may_change(type_):
+        return text
+    one, key = _ITEM_NAMES[level % len(_ITEM_NAMES)], f"key_{level}" if level else "key"
+    match type_ if depth else None:
+        case ListOf(element, is_tuple=False):
+            return f"[{_separate_copy(one, element, depth - 1, level + 1)} for {one} in {text}]"
+        case DictOf(value):
+            copied = _separate_copy(one, value, depth - 1, level + 1)
+            return f"{{{key}: {copied} for {key}, {one} in {text}.items()}}"
+        case ModelOf(model):
+            fields = (
+                f"{name}={_separate_copy(f'{text}.{name}', field.type, depth - 1, level)}"
+                for name, field in fields_of(model).items()
+            )
+            return f"{model.__name__}({', '.join(fields)})"
+        case _:
+            return f"copy.deepcopy({text})"
 
 
 @contextmanager
@@ -356,13 +401,15 @@ def give(
     name: str,
     value: TypedQuery,
     *,
-    stored: int = EVERYTHING,
+    stored: Stored = OWN,
 ) -> None:
-    """Assign the changed value. `stored`: how many levels of the added part no name refers to."""
+    """Assign the changed value. `stored`: the levels of the part that was added."""
     entry = statements.entry(name)
-    owned = min(entry.owned, 1 + stored) if isinstance(entry, Held) else 0
+    owned, distinct = 0, 1
+    if isinstance(entry, Held):
+        owned, distinct = min(entry.owned, 1 + stored.owned), min(entry.distinct, 1 + stored.alone)
     if owned and not has_parts_that_may_change(value.type):
         owned = EVERYTHING
     variable = statements.scope.name(name)
     statements.emit(Assign(statements.origin(node), ((variable, value),)))
-    statements.hold(name, value.type, owned=owned)
+    statements.hold(name, value.type, owned=owned, distinct=distinct)

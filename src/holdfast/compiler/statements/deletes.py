@@ -9,8 +9,9 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.removals import without_known_key, without_place
 from holdfast.compiler.statements.changes import changeable, give
+from holdfast.compiler.statements.levels import OWN, Adding
 from holdfast.compiler.statements.parts import change_part, local_chain
-from holdfast.compiler.types.types import INT, DictOf, ListOf, describe, is_refused
+from holdfast.compiler.types.types import INT, UNKNOWN, DictOf, ListOf, describe, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -102,6 +103,7 @@ def _replace(
         help_ = f"{name} = [one for place, one in enumerate({name}) if place % 2]"
         statements.unit.refuse(target, "HF020", message, help_)
         return
+    before = statements.flow.environment
     if value is not None:
         statements.value(value)
     current = changeable(statements, target, name)
@@ -114,7 +116,8 @@ def _replace(
     whole = _around(target, part, value)
     found = statements.expressions.lower(whole)
     if not is_refused(found.type):
-        give(statements, node, name, found, stored=0)
+        stored = OWN if value is None else Adding(statements, name, before).items(value, UNKNOWN)
+        give(statements, node, name, found, stored=stored)
 
 
 def _around(target: ast.Subscript, part: ast.Slice, value: ast.expr | None) -> ast.expr:

@@ -21,6 +21,7 @@ from holdfast.compiler.expressions.error_values import marked
 from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import Assign, ErrorHandler, Return, StatementBlock, Try
 from holdfast.compiler.statements.conditionals import as_if
+from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.returns import lower_return
@@ -29,7 +30,7 @@ from holdfast.compiler.steps.helpers import is_bound_in_body
 from holdfast.compiler.steps.hoisting import hoist_inside
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse
 from holdfast.compiler.types.error_fields import coded_names
-from holdfast.compiler.types.types import NONE, ErrorOf, Type, is_refused, join_all
+from holdfast.compiler.types.types import NONE, UNKNOWN, ErrorOf, Type, is_refused, join_all
 from holdfast.compiler.variable_names import VariableScopeNames
 
 if TYPE_CHECKING:
@@ -55,13 +56,15 @@ def lower_branch(
     types: tuple[Type, ...],
     *,
     returns_errors: bool,
+    items: ast.expr | None,
 ) -> Branch:
     node = function.node if isinstance(function, LocalFunction) else function
     if isinstance(function, LocalFunction):
         refuse_recursion(statements, function.node, node)
     inner = _inside(statements, expressions.environment, function, node)
+    levels = 1 if items is None else distinct_levels(statements, items, UNKNOWN) - 1
     parameters = tuple(
-        inner.hold(argument.arg, type_)
+        inner.hold(argument.arg, type_, distinct=max(1, levels))
         for argument, type_ in zip(_positional(node), types, strict=True)
     )
     name_all(inner)
@@ -223,11 +226,12 @@ def take(statements: Statements, inner: Statements, call: ast.Call, given: list[
     for parameter, node, argument in given:
         value = as_parameter(inner.unit, statements.unit, parameter, node or call, argument)
         name = parameter.arg
-        variable = inner.hold(name, value.type)
+        distinct = 1 if node is None else distinct_levels(statements, node, value.type)
+        variable = inner.hold(name, value.type, distinct=distinct)
         # Use the argument directly unless the body assigns to the parameter. Then the parameter
         # needs a variable.
         if is_name(value.query) and not is_bound_in_body(function, name):
-            inner.give(name, Held(value.query, value.type))
+            inner.give(name, Held(value.query, value.type, distinct=distinct))
         elif not is_refused(value.type):
             values.append((variable, value))
     if values:

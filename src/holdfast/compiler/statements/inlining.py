@@ -159,6 +159,7 @@ def _finish(statements: Statements, call: ast.Call, lowered: LoweredBody) -> Typ
         statements.emit_all(body)
     fresh = statements.unit.fresh_calls
     (fresh.add if result.is_fresh else fresh.discard)(call)
+    statements.unit.distinct_calls[call] = result.distinct
     if not types:
         return TypedQuery(NULL, NEVER)
     type_ = join_all(types)

@@ -41,6 +41,7 @@ from holdfast.compiler.expressions.zips import is_uneven, strict_zip, uneven_fai
 from holdfast.compiler.ir import Assign, Loop, SourcePlace, StatementBlock
 from holdfast.compiler.statements.aliases import walked_names
 from holdfast.compiler.statements.flow import LoopPoint
+from holdfast.compiler.statements.levels import distinct_items
 from holdfast.compiler.steps.durable import find_outside
 from holdfast.compiler.types.types import BOOL, INT, UNKNOWN, DictOf, is_refused
 from holdfast.errors import HoldfastBug
@@ -104,10 +105,11 @@ def lower_for(statements: Statements, node: ast.For) -> None:
     setup, test, advance = plan
     kept, end = ((), ()) if strict is None else _end_of_strict(statements, node, strict)
     names = {name.id: held for name, held in advance}
+    distinct = distinct_items(statements, node.target, node.iter)
 
     def enter() -> None:
         for name, held in names.items():
-            statements.hold(name, held.type)
+            statements.hold(name, held.type, distinct=distinct)
 
     def leave() -> Environment | None:
         if end:

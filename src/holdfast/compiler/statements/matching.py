@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import (
+    EVERYTHING,
     Environment,
     Held,
     TypedQuery,
@@ -19,6 +20,7 @@ from holdfast.compiler.context import (
 from holdfast.compiler.expressions.choices import connect
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.ir import Assign, If, StatementBlock
+from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.moves import moved_levels
 from holdfast.compiler.statements.patterns import match_pattern
 from holdfast.compiler.statements.subjects import (
@@ -42,20 +44,22 @@ def lower_match(statements: Statements, node: ast.Match) -> None:
 def _subject(statements: Statements, node: ast.Match) -> Subject:
     """Return the subject, evaluated once. A name, or a field of a name, needs no new variable."""
     owned = moved_levels(statements, node.subject, node.subject)
+    before = statements.flow.environment
     value = statements.value(node.subject)
     owned = max(owned, statements.owned(node.subject, value.type))
+    distinct = distinct_levels(statements, node.subject, value.type, before)
     path = path_of(node.subject)
     root = None if path is None else path.split(".", 1)[0]
     if is_refused(value.type):
         return Subject(value.query, REFUSED, None)
     if root is not None and statements.scope.is_local(root) and not value.fails:
-        return Subject(value.query, value.type, path, owned=owned)
+        return Subject(value.query, value.type, path, owned=owned, distinct=distinct)
     if isinstance(value.query, Variable):
-        return Subject(value.query, value.type, None, owned=owned)
+        return Subject(value.query, value.type, None, owned=owned, distinct=distinct)
     variable = statements.scope.name("subject", (node, "subject"))
     origin = statements.origin(node.subject)
     statements.emit(Assign(origin, ((variable, value),)))
-    return Subject(Variable(variable), value.type, None, owned=owned)
+    return Subject(Variable(variable), value.type, None, owned=owned, distinct=distinct)
 
 
 def _cases(statements: Statements, node: ast.Match, subject: Subject, number: int) -> None:
@@ -163,11 +167,13 @@ def _arm(
     # Two names of a pattern may hold the same value, or one of them a part of the other.
     whole = len(found.bindings) == 1 and found.bindings[0][1].query == subject.query
     owned = subject.owned if whole else 0
+    # A name of a pattern may be several levels below the subject.
+    distinct = subject.distinct if whole or subject.distinct == EVERYTHING else 1
 
     def lower() -> None:
         if found.bindings:
             values = tuple(
-                (statements.hold(name, value.type, owned=owned), value)
+                (statements.hold(name, value.type, owned=owned, distinct=distinct), value)
                 for name, value in found.bindings
             )
             text = f"case {statements.unit.text(case.pattern)}"

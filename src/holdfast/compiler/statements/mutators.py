@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import EVERYTHING, TypedQuery, fails_of
+from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.expressions import set_values
 from holdfast.compiler.expressions.comparisons import are_comparable
 from holdfast.compiler.expressions.dict_keys import key_help
@@ -36,8 +36,10 @@ from holdfast.compiler.expressions.removals import (
 from holdfast.compiler.expressions.sets import is_hashable, without_order
 from holdfast.compiler.statements.aliases import CHANGES
 from holdfast.compiler.statements.changes import changeable, give
+from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
 from holdfast.compiler.types.types import (
     NEVER,
+    UNKNOWN,
     DictOf,
     ListOf,
     SetOf,
@@ -67,16 +69,31 @@ def lower_mutator(statements: Statements, node: ast.Expr, call: ast.Call, name: 
     rule = _RULES.get((family_of(statements, name), method))
     if rule is None:
         return False
-    for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+    added = [*call.args, *(keyword.value for keyword in call.keywords)]
+    for argument in added:
         statements.prepare(argument)
     current = changeable(statements, call, name)
     found = None if current is None else rule(statements, call, current)
+    before = statements.flow.environment
     for argument in call.args:
         statements.share(argument, is_kept=method in ("insert", "add"))
     if found is not None and not is_refused(found.type):
-        adds = method in ("insert", "update")
-        give(statements, node, name, found, stored=0 if adds else EVERYTHING)
+        stored = _stored(Adding(statements, name, before), method, added)
+        give(statements, node, name, found, stored=stored)
     return True
+
+
+def _stored(adding: Adding, method: str, added: list[ast.expr]) -> Stored:
+    """Return the levels of what `insert` and `update` add."""
+    match method, added:
+        case "insert", [_, value]:
+            return adding.value(value, UNKNOWN)._replace(owned=0)
+        case "update", [items]:
+            return adding.items(items, UNKNOWN)
+        case "update", _:
+            return SHARED
+        case _:
+            return OWN
 
 
 def family_of(statements: Statements, name: str) -> str:
@@ -323,6 +340,9 @@ def lower_merge(statements: Statements, node: ast.AugAssign, name: str) -> bool:
     if current is not None and not is_refused(more.type):
         found = arithmetic(statements.unit, node, node.op, current, more)
         if not is_refused(found.type):
-            give(statements, node, name, found, stored=0)
+            stored = Adding(statements, name, statements.flow.environment).items(
+                node.value, more.type
+            )
+            give(statements, node, name, found, stored=stored)
     statements.share(node.value, is_kept=False)
     return True

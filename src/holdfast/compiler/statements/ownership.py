@@ -9,7 +9,8 @@ refers to that part:
     order.status = "paid"         needs one level, so it is still possible
 
 A parameter of a workflow and the result of a task own all their levels, because they were made from
-JSON. A list that is written out owns its own level, and the levels of its items if these are new.
+JSON. A list that is written out owns its own level, and the levels of its items if these are new
+(`levels`).
 `chains_in` finds the parts that an expression may keep. The rules are cautious: a value whose type
 has no parts that can be changed (text, numbers, tuples of them) never counts as shared.
 """
@@ -18,15 +19,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from holdfast.api.surface import ask, wait_for_event
-from holdfast.api.tasks import Task, Workflow
 from holdfast.compiler.context import EVERYTHING, Captured, Chain, Environment, Held
 from holdfast.compiler.statements.aliases import IsDurable, captured_names
 from holdfast.compiler.statements.local_names import local_names
-from holdfast.compiler.steps.durable import find_durable
-from holdfast.compiler.types.annotations import is_model
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
     UNKNOWN,
@@ -45,9 +42,6 @@ from holdfast.compiler.types.types import (
     Union,
     is_refused,
 )
-
-if TYPE_CHECKING:
-    from holdfast.compiler.statements.statements import Statements
 
 #: Functions whose result keeps the items of their arguments, and not the arguments themselves.
 _COPIERS: Final = frozenset(
@@ -203,64 +197,3 @@ def captured_levels(captured: Captured, name: str, type_: Type) -> int:
         return 0
     found = (_levels(type_, chain) for chain in captured.chains if chain.name == name)
     return min(found, default=EVERYTHING)
-
-
-# What a value owns.
-
-
-def is_part(node: ast.expr) -> bool:
-    """Return True for the name of a part that was taken out (`parts`), which no author can
-    write.
-    """
-    return isinstance(node, ast.Name) and not node.id.isidentifier()
-
-
-def owned_levels(statements: Statements, node: ast.expr, type_: Type) -> int:
-    """Return how many levels of the value of an expression no name refers to."""
-    if is_part(node):
-        # A part that was taken out is put back, and no other name refers to it.
-        assert isinstance(node, ast.Name)
-        entry = statements.entry(node.id)
-        return entry.owned if isinstance(entry, Held) else 0
-    if not statements.is_fresh(node):
-        return 0
-    if not has_parts_that_may_change(type_) or _is_new(statements, node):
-        return EVERYTHING
-    return 1
-
-
-def stored_levels(statements: Statements, node: ast.expr, type_: Type) -> int:
-    """Return the same for a value that becomes part of another value."""
-    return owned_levels(statements, node, type_) if may_change(type_) else EVERYTHING
-
-
-def _is_new(statements: Statements, node: ast.expr) -> bool:
-    """Return True when all parts of the value are new, too."""
-    match node:
-        case ast.Constant():
-            return True
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            pass
-        case ast.Dict(keys=keys, values=parts):
-            if None in keys:
-                return False
-        case ast.Call() if statements.is_durable(node):
-            step = find_durable(statements.unit, statements.scope, node)
-            return isinstance(step, Task | Workflow) or step in (ask, wait_for_event)
-        case ast.Call(func=ast.Attribute(attr="deepcopy") | ast.Name("deepcopy")):
-            return True
-        case ast.Call(func=ast.Attribute(attr="model_copy"), keywords=[ast.keyword(arg="deep")]):
-            return True
-        case ast.Call(func=ast.Name() as cls) if is_model(statements.unit.outside(cls)):
-            parts = [*node.args, *(keyword.value for keyword in node.keywords)]
-        case _:
-            return False
-    return all(_is_new_part(statements, part) for part in parts)
-
-
-def _is_new_part(statements: Statements, node: ast.expr) -> bool:
-    if isinstance(node, ast.Starred):
-        return False
-    with statements.unit.trial():
-        type_ = statements.expressions.gone_through(node).type
-    return stored_levels(statements, node, type_) == EVERYTHING

@@ -37,8 +37,9 @@ from holdfast.compiler.statements.changes import (
     keeping_facts,
     lower_item_assignment,
 )
+from holdfast.compiler.statements.levels import Adding
 from holdfast.compiler.statements.named_failures import named_item
-from holdfast.compiler.statements.ownership import chain_of, stored_levels
+from holdfast.compiler.statements.ownership import chain_of
 from holdfast.compiler.steps.helpers import find_taking
 from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.models import fields_of, is_frozen, obstacle_of
@@ -84,6 +85,7 @@ def lower_field_assignment(
 
         change_part_by(statements, node, owner, [value], change)
         return
+    before = statements.flow.environment
     new = statements.value(value)
     current = changeable(statements, target, owner.id)
     if current is None or is_refused(current.type, new.type):
@@ -96,7 +98,7 @@ def lower_field_assignment(
         return
     changed = ObjectOf(((target.attr, new.query),))
     query = FunctionCall("merge", (ArrayOf((current.query, changed)),))
-    stored = stored_levels(statements, value, new.type)
+    stored = Adding(statements, owner.id, before).value(value, new.type)
     whole = TypedQuery(query, ModelOf(model), current.fails | new.fails)
     path = f"{owner.id}.{target.attr}"
     with keeping_facts(statements, owner.id, path) as facts:
@@ -164,13 +166,15 @@ def change_part_by(
     given: list[ast.expr] = []
     for place, value in enumerate(values):
         if has_durable(statements, value):
+            before = statements.flow.environment
             found = statements.value(value)
             name = f"= {place}"
             variable = statements.scope.name("new_value", (node, "new", place))
             if not is_refused(found.type):
                 statements.emit(Assign(statements.origin(node), ((variable, found),)))
-            owned = stored_levels(statements, value, found.type)
-            statements.give(name, Held(Variable(variable), found.type, owned=owned))
+            stored = Adding(statements, name, before).value(value, found.type)
+            held = Held(Variable(variable), found.type, owned=stored.owned, distinct=stored.alone)
+            statements.give(name, held)
             names.append(name)
             given.append(_on(value, ast.Name(name, ast.Load())))
         else:
@@ -252,14 +256,17 @@ def _taken_out(statements: Statements, node: ast.AST, path: ast.expr) -> ast.Nam
     text, owned = unit.text(path), entry.owned - len(chain.accesses)
     if owned < 1 and isinstance(part.type, ListOf | SetOf | DictOf | ModelOf):
         message = held_elsewhere(statements, chain.name, text)
-        help_ = deep_copy(unit, chain.name, chain.name)
+        if entry.owned and entry.distinct <= len(chain.accesses):
+            message = f"`{text}` is changed here, and `{chain.name}` may hold this object twice"
+        help_ = deep_copy(statements, chain.name, chain.name, path)
         unit.refuse(path, "HF023", message, help_)
         return None
     variable = statements.scope.name(text)
     statements.emit(Assign(statements.origin(node), ((variable, part),)))
     environment = statements.flow.environment
     assert environment is not None
-    held = Held(Variable(variable), part.type, owned=max(owned, 0))
+    distinct = max(1, entry.distinct - len(chain.accesses))
+    held = Held(Variable(variable), part.type, owned=max(owned, 0), distinct=distinct)
     # Keep the facts about the part: its name is the text of its path.
     statements.flow.environment = environment._replace(entries={**environment.entries, text: held})
     return _on(path, ast.Name(text, ast.Load()))

@@ -27,6 +27,7 @@ from holdfast.compiler.context import Held, Helper, TypedQuery, Unit, join_envir
 from holdfast.compiler.expressions.arguments import Given
 from holdfast.compiler.expressions.declared import as_parameter
 from holdfast.compiler.ir import Assign
+from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.results import LoweredBody, result_of
 from holdfast.compiler.steps.helpers import (
     changed_by,
@@ -244,9 +245,11 @@ def _take(
     for name, node, value, kept in parameters:
         if kept is None and not is_refused(value.type):
             owned = 0 if node is None else statements.owned(node, value.type)
+            distinct = 1 if node is None else distinct_levels(statements, node, value.type)
             if node is not None:
                 statements.share(node, is_kept=True, type_=value.type)
-            values.append((statements.hold(names[name], value.type, owned=owned), value))
+            variable = statements.hold(names[name], value.type, owned=owned, distinct=distinct)
+            values.append((variable, value))
     if values:
         statements.emit(Assign(statements.origin(call), tuple(values)))
 

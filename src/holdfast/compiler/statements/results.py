@@ -8,12 +8,13 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.compiler.context import Held, TypedQuery, Unit
+from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, Unit
 from holdfast.compiler.expressions.declared import as_declared, returned_type
 from holdfast.compiler.expressions.error_values import marked
 from holdfast.compiler.expressions.query import NULL
 from holdfast.compiler.ir import Assign, Leave, SourcePlace, StatementBlock, Way
 from holdfast.compiler.statements.flow import Meeting
+from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.steps.helpers import own_parts
 from holdfast.compiler.types.types import NONE, Type, is_refused
 
@@ -36,6 +37,8 @@ class Result:
     is_left: bool = False
     #: True as long as no other name refers to the list or dict that the body returns.
     is_fresh: bool = True
+    #: How many levels of it hold no object twice.
+    distinct: int = EVERYTHING
     #: True when the call is a statement, which drops its value.
     is_dropped: bool = False
     #: In a body that is pasted into its caller (`pasting`), the names that belong to the helper.
@@ -73,7 +76,10 @@ def lower_result(statements: Statements, node: ast.AST, given: ast.expr | None) 
     value = TypedQuery(NULL, NONE)
     if given is not None:
         result.is_fresh = result.is_fresh and _is_fresh(statements, given)
+        before = flow.environment
         value = statements.value(given, is_kept=not result.is_dropped)
+        distinct = distinct_levels(statements, given, value.type, before)
+        result.distinct = min(result.distinct, distinct)
         value = as_declared(statements.unit, given, value, result.declared, "the result")
         value = marked(value)
     flow.returned.append(value.type)

@@ -117,6 +117,7 @@ from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import Outer, environment_of, lower_branch
 from holdfast.compiler.statements.inlining import inline
 from holdfast.compiler.statements.inner_lists import as_assignment
+from holdfast.compiler.statements.levels import is_deep_copy, is_part, owned_levels
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods
@@ -128,9 +129,7 @@ from holdfast.compiler.statements.ownership import (
     chains_in,
     gives_parts,
     has_parts_that_may_change,
-    is_part,
     may_change,
-    owned_levels,
     shared_levels,
 )
 from holdfast.compiler.statements.parts import change_part_by, is_default, local_chain, with_default
@@ -275,13 +274,13 @@ class Statements:
 
     def _copies(self, node: ast.AST, /) -> bool:
         """Return True for a call that keeps no reference to its arguments."""
-        helper = self._helper(node)
+        helper = self.helper(node)
         if helper is None:
-            return self.is_durable(node)
+            return is_deep_copy(node) or self.is_durable(node)
         # The statements of a pasted helper have said what they keep.
         return bool(changed_by(helper)) or not keeps_parameters(helper)
 
-    def _helper(self, node: ast.AST) -> Helper | None:
+    def helper(self, node: ast.AST) -> Helper | None:
         """Return the helper or the method of a model that `node` calls; None for other nodes."""
         found = find_helper(self.unit, self.scope, node)
         if found is None and isinstance(node, ast.Call):
@@ -290,13 +289,13 @@ class Statements:
 
     def _is_new(self, node: ast.AST, /) -> bool:
         """Return True for a call whose result shares nothing with its arguments."""
-        helper = self._helper(node)
+        helper = self.helper(node)
         if helper is None:
-            return self.is_durable(node)
+            return is_deep_copy(node) or self.is_durable(node)
         return node in self.unit.new_calls or (helper.is_expression and gives_new_value(helper))
 
     def _fresh_call(self, node: ast.Call, /) -> bool | None:
-        if self._helper(node) is not None:
+        if self.helper(node) is not None:
             return node in self.unit.fresh_calls or self._is_new(node)
         return True if self.is_durable(node) else None
 
@@ -388,6 +387,13 @@ class Statements:
                 case _:
                     found = self.expressions.gone_through(node)
             return bool(found.fails)
+
+    def evaluate_first(self, node: ast.expr, /) -> None:
+        """Evaluate an operand before the step behind it. A lazy value stays where it is."""
+        with self.unit.trial():
+            found = self.expressions.lower(node)
+        if not is_refused(found.type):
+            self.hoisted[node] = self.kept(found, node, "operand")
 
     def durable(self, node: ast.expr) -> Any:
         return find_durable(self.unit, self.scope, node)
@@ -488,15 +494,16 @@ class Statements:
         source = self.unit.source
         return SourcePlace(source.span(node), text or self.unit.text(node), source)
 
-    def hold(self, name: str, type_: Type, *, owned: int = 0) -> str:
+    def hold(self, name: str, type_: Type, *, owned: int = 0, distinct: int = 1) -> str:
         """Give `name` a value of this type from here on, and return its ASL variable."""
+        distinct = max(distinct, owned)
         variable = self.scope.name(name)
         before = self.unit.assigned.get(variable)
         self.unit.assigned[variable] = type_ if before is None else join(before, type_)
         if self.flow.environment is not None:
             if owned and self.unit.captured is not None:
                 owned = min(owned, captured_levels(self.unit.captured, name, type_))
-            self.give(name, Held(Variable(variable), type_, owned=owned))
+            self.give(name, Held(Variable(variable), type_, owned=owned, distinct=distinct))
         return variable
 
     def give(self, name: str, entry: NameEntry) -> None:
@@ -735,6 +742,9 @@ class Statements:
         function: ast.Lambda | LocalFunction,
         types: tuple[Type, ...],
         returns_errors: bool,
+        items: ast.expr | None,
         /,
     ) -> Branch:
-        return lower_branch(self, expressions, function, types, returns_errors=returns_errors)
+        return lower_branch(
+            self, expressions, function, types, returns_errors=returns_errors, items=items
+        )

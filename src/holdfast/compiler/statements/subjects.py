@@ -38,6 +38,7 @@ class Subject:
     path: str | None
     covered: frozenset[Atom] = frozenset()
     owned: int = 0
+    distinct: int = 1
 
 
 @dataclass(frozen=True, slots=True)

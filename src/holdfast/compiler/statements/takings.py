@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import REFUSED_EXPRESSION, Held, TypedQuery, fails_of
+from holdfast.compiler.context import EVERYTHING, REFUSED_EXPRESSION, Held, TypedQuery, fails_of
 from holdfast.compiler.expressions.dict_keys import key_help, sought, with_key
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -33,11 +33,13 @@ from holdfast.compiler.expressions.removals import (
 )
 from holdfast.compiler.ir import Assign
 from holdfast.compiler.statements.changes import changeable
+from holdfast.compiler.statements.levels import Adding
 from holdfast.compiler.statements.mutators import family_of, refuse_change
 from holdfast.compiler.statements.ownership import has_parts_that_may_change
 from holdfast.compiler.statements.parts import change_part_by
 from holdfast.compiler.types.types import (
     INT,
+    UNKNOWN,
     DictOf,
     ListOf,
     describe,
@@ -86,6 +88,7 @@ def _take(statements: Statements, origin: ast.Call, node: ast.Call, name: str) -
     current = changeable(statements, node, name)
     if current is None or is_refused(*(value.type for value in values)):
         return REFUSED_EXPRESSION
+    added = _distinct_default(statements, node, name) if method == "setdefault" else EVERYTHING
     for argument in node.args:
         statements.share(argument, is_kept=True)
     found = taken(statements, node, current, _evaluated_first(statements, node, name, values))
@@ -96,12 +99,17 @@ def _take(statements: Statements, origin: ast.Call, node: ast.Call, name: str) -
     kept = (statements.scope.name(name), rest)
     statements.emit(Assign(statements.origin(node), ((variable, value), kept)))
     entry = statements.entry(name)
-    owned = entry.owned if isinstance(entry, Held) else 0
+    owned, distinct = (entry.owned, entry.distinct) if isinstance(entry, Held) else (0, 1)
     if method == "setdefault" and has_parts_that_may_change(rest.type):
         # The result is a second name of the value in the dict.
         owned = 1
-    statements.hold(name, rest.type, owned=owned)
+    statements.hold(name, rest.type, owned=owned, distinct=min(distinct, added))
     return TypedQuery(Variable(variable), value.type)
+
+
+def _distinct_default(statements: Statements, node: ast.Call, name: str) -> int:
+    """Return the distinct levels of a dict that only the default of `setdefault` was added to."""
+    return 1 + Adding(statements, name, None).value(node.args[1], UNKNOWN).alone
 
 
 _Taken = tuple[TypedQuery, TypedQuery]

@@ -18,8 +18,17 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.subscripts import rest_of
 from holdfast.compiler.ir import Assign, RunParallel, StepStatement, Target
+from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.steps.hoisting import hoist_inside
-from holdfast.compiler.types.types import REFUSED, ListOf, TupleOf, Type, describe, is_refused
+from holdfast.compiler.types.types import (
+    REFUSED,
+    UNKNOWN,
+    ListOf,
+    TupleOf,
+    Type,
+    describe,
+    is_refused,
+)
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -27,12 +36,26 @@ if TYPE_CHECKING:
 _Names = list[tuple[ast.Name, TypedQuery]]
 
 
-def give(statements: Statements, node: ast.stmt, target: ast.expr, value: TypedQuery) -> None:
-    """Assign a value that has been computed. `node` is the whole statement."""
+def give(
+    statements: Statements,
+    node: ast.stmt,
+    target: ast.expr,
+    value: TypedQuery,
+    distinct: int = 1,
+) -> None:
+    """Assign a value that has been computed. `node` is the whole statement; `distinct` the levels
+    of the value that hold no object twice.
+    """
     names = _named(statements, target, value)
     _emit(statements, node, names)
     for name, part in names:
-        statements.hold(name.id, part.type)
+        levels = distinct if isinstance(target, ast.Name) else _of_part(distinct)
+        statements.hold(name.id, part.type, distinct=levels)
+
+
+def _of_part(distinct: int) -> int:
+    """Return the distinct levels of a part of a value. It may be several levels below the value."""
+    return EVERYTHING if distinct == EVERYTHING else 1
 
 
 def _emit(statements: Statements, node: ast.stmt, names: _Names) -> None:
@@ -62,6 +85,7 @@ def lower_unpacking(
     if any(isinstance(part, ast.Starred) for part in target.elts):
         _unpack_rest(statements, node, target, value)
         return
+    before = statements.flow.environment
     whole = statements.value(value)
     pairs = _side_by_side(target, value)
     if pairs is not None:
@@ -75,17 +99,26 @@ def lower_unpacking(
             for part, inner in pairs
             if isinstance(part, ast.Name)
         }
+        distinct = {
+            part.id: distinct_levels(statements, inner, UNKNOWN, before)
+            for part, inner in pairs
+            if isinstance(part, ast.Name)
+        }
     else:
         names, own = _named(statements, target, held(statements, node, whole)), {}
+        levels = _of_part(distinct_levels(statements, value, whole.type, before))
+        distinct = {name.id: levels for name, _ in names}
     _emit(statements, node, names)
     for name, part in names:
-        statements.hold(name.id, part.type, owned=own.get(name.id, 0))
+        levels = distinct.get(name.id, 1)
+        statements.hold(name.id, part.type, owned=own.get(name.id, 0), distinct=levels)
 
 
 def _unpack_rest(
     statements: Statements, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr
 ) -> None:
     """Lower `first, *rest = xs` and `*rest, last = xs`."""
+    known = statements.flow.environment
     whole = held(statements, node, statements.value(value))
     before = next(n for n, part in enumerate(target.elts) if isinstance(part, ast.Starred))
     rest, least = target.elts[before], len(target.elts) - 1
@@ -97,6 +130,7 @@ def _unpack_rest(
         refuse_names(statements, target)
         return
     names: _Names = []
+    levels = _of_part(distinct_levels(statements, value, whole.type, known))
     for place, part in enumerate(target.elts):
         index = place if place < before else place - least - 1
         query: QueryTree = ItemOf(whole.query, Constant(index))
@@ -113,7 +147,7 @@ def _unpack_rest(
         names += _named(statements, rest.value if part is rest else part, value_of_part)
     _emit(statements, node, names)
     for name, found in names:
-        statements.hold(name.id, found.type, owned=1 if name is rest.value else 0)
+        statements.hold(name.id, found.type, owned=int(name is rest.value), distinct=levels)
 
 
 def _side_by_side(
@@ -149,7 +183,8 @@ def _unpack_step(
         return
     variable = statements.scope.name("parts", (node, "parts"))
     statements.emit(StepStatement(statements.origin(node), action, (Target(variable),)))
-    give(statements, node, target, TypedQuery(Variable(variable), type_))
+    distinct = distinct_levels(statements, value, type_)
+    give(statements, node, target, TypedQuery(Variable(variable), type_), distinct)
 
 
 def _named(statements: Statements, target: ast.expr, value: TypedQuery) -> _Names:

@@ -61,9 +61,11 @@ class BranchingStatements(Protocol):
         function: ast.Lambda | LocalFunction,
         types: tuple[Type, ...],
         returns_errors: bool,
+        items: ast.expr | None,
         /,
     ) -> Branch:
-        """Lower the body of a branch: a `lambda` or a `def`, whose parameters have these types.
+        """Lower the body of a branch: a `lambda` or a `def`, whose parameters have these types and
+        are items of `items`.
         With `returns_errors` the branch returns its error instead of raising it.
         """
 
@@ -109,7 +111,7 @@ class Branching:
         element = element_of(items.type) or REFUSED
         returns_errors = self._returns_errors(node, found)
         branch = self.statements.lower_branch(
-            self.expressions, function, (element,), returns_errors
+            self.expressions, function, (element,), returns_errors, found["items"]
         )
         result = branch.result if _LIMITS.isdisjoint(found) else join(branch.result, NONE)
         action = RunEach(items, branch.parameters[0], branch.body, concurrency, needed, tolerated)
@@ -163,7 +165,7 @@ class Branching:
         functions = [self._function(branch, 0) for branch in nodes]
         returns_errors = self._returns_errors(node, found)
         return [
-            self.statements.lower_branch(self.expressions, function, (), returns_errors)
+            self.statements.lower_branch(self.expressions, function, (), returns_errors, None)
             for function in functions
         ]
 

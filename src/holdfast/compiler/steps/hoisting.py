@@ -39,7 +39,8 @@ first:
 
     -> first_step, inner_step, second_step, then `add` if it is durable
 
-Failures between the calls --------------------------
+Failures between the calls
+--------------------------
     report(total / count, charge(order))
 
 Python computes `total / count` first. If `count` is 0, Python never calls `charge`. The state
@@ -48,6 +49,14 @@ when a durable call follows it (HF013). The help tells the author to write two l
 
 An operand that cannot fail may be evaluated after the call: it has no effects, and values do not
 change.
+
+A step of Python's library runs before the statement only because its expression has no exact form.
+The author cannot see that it is a step, so an operand before it that may fail is not refused. It is
+evaluated before the step, in a variable: of two errors, the first counts.
+
+    [10 // n, Line.model_validate(bag)]    ->   operand = 10 // n
+                                                line = Line.model_validate(bag)
+                                                [operand, line]
 
 The search runs for each expression, and again in each round of a loop. `Unit.with_durable` stores
 its results by node.
@@ -84,6 +93,7 @@ class Hoister(Protocol):
     def replace(self, node: ast.expr, step: LibraryStep | NamedFailure, /) -> None: ...
     def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None: ...
     def may_fail(self, node: ast.expr, /) -> bool: ...
+    def evaluate_first(self, node: ast.expr, /) -> None: ...
 
 
 def hoist(hoister: Hoister, node: ast.expr) -> None:
@@ -121,8 +131,15 @@ def hoist_inside(hoister: Hoister, node: ast.expr) -> None:
 
 
 def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
-    if not hoister.may_fail(before) or _is_quiet(hoister, child):
+    if not hoister.may_fail(before):
         return
+    kinds = set(_steps_in(hoister, child))
+    if kinds <= {_QUIET}:
+        return
+    if kinds <= {_QUIET, _LIBRARY}:
+        hoister.evaluate_first(_written(before))
+        if not hoister.may_fail(before):
+            return
     text, step = (hoister.unit.text(_written(node)) for node in (before, child))
     hoister.unit.refuse(
         before,
@@ -159,27 +176,27 @@ def _read_names(hoister: Hoister, node: ast.AST) -> Iterator[str]:
             yield from _read_names(hoister, child)
 
 
-def _is_quiet(hoister: Hoister, node: ast.expr) -> bool:
-    """Return True when every step in `node` is the body of a helper that only computes.
+_QUIET: Final = "the body of a helper that only computes"
+_LIBRARY: Final = "a step of Python's library"
+_DURABLE: Final = "any other step"
 
-    Such a step may change places with an operand that may fail: if both fail, the error is the
-    same. A handler for errors of Python tells the error of such an operand from that of a step of
-    the library.
+
+def _steps_in(hoister: Hoister, node: ast.AST) -> Iterator[str]:
+    """Yield the kind of each step in a node.
+
+    A quiet helper may change places with an operand that may fail: if both fail, the error is the
+    same. A handler for an error of Python tells the two apart, so a test of operands
+    (`NamedFailure`) counts as a step of the library.
     """
-    library = hoister.unit.library
-    is_named = any(map(_is_of_library, library.caught))
-    if is_named and any(part in library.steps for part in ast.walk(node)):
-        return False
-    found = (find_step(hoister.unit, hoister.scope, part) for part in ast.walk(node))
-    return all(step is None or (isinstance(step, Helper) and step.is_quiet) for step in found)
-
-
-_LIBRARY_ERRORS: Final = (ArithmeticError, LookupError, TypeError, ValueError)
-
-
-def _is_of_library(cls: type[BaseException]) -> bool:
-    """Return True for a class whose handler may catch an error of a step of the library."""
-    return any(issubclass(cls, one) or issubclass(one, cls) for one in _LIBRARY_ERRORS)
+    if isinstance(node, ast.expr):
+        node = hoister.unit.library.rewritten.get(node, node)
+        if node in hoister.unit.library.steps:
+            yield _LIBRARY
+    step = find_step(hoister.unit, hoister.scope, node)
+    if step is not None:
+        yield _QUIET if isinstance(step, Helper) and step.is_quiet else _DURABLE
+    for child in ast.iter_child_nodes(node):
+        yield from _steps_in(hoister, child)
 
 
 def _written(node: ast.expr) -> ast.expr:
@@ -237,6 +254,9 @@ def evaluated(node: ast.AST) -> Sequence[ast.expr]:
             return (value,)
         case ast.Attribute(value=value):
             return (value,)
+        case ast.Call(func=ast.Attribute(value=base), args=arguments, keywords=keywords):
+            # A method is no value of its own, so its owner stands for it.
+            return (base, *arguments, *[keyword.value for keyword in keywords])
         case ast.Call(func=function, args=arguments, keywords=keywords):
             return (function, *arguments, *[keyword.value for keyword in keywords])
         case ast.JoinedStr(values=values):
