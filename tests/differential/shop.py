@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from holdfast import (
     BlockTimeout,
+    BranchCancelled,
     CompensationFailed,
     Retry,
     TaskError,
@@ -61,6 +62,7 @@ __all__ = [
     "Any",
     "BaseModel",
     "BlockTimeout",
+    "BranchCancelled",
     "Card",
     "Coded",
     "Colour",
