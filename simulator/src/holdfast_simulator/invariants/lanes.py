@@ -93,8 +93,8 @@ class _Joins(HistoryLines):
         if isinstance(state, ParallelState | MapState) and state.output is None:
             ended = {**opening.succeeded, **opening.errors}
             missing = _UNENDED if self._returns_errors(opening) else None
-            results = [ended.get(lane, missing) for lane in range(opening.count)]
-            self.results[opening.owner] = results
+            lanes = range(opening.count)
+            self.results[opening.owner] = [ended.get(lane, missing) for lane in lanes]
         yield from ()
 
     def _goes_on(self, event: Event, frame: str) -> Iterator[str]:
