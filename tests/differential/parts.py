@@ -106,7 +106,7 @@ _HABITS: Final = (
     "{w} = set(<list[int]>) ^ {{<int>, 1}}; {w} ^= {{2}}; {v} = sum({w})",
     "{w} = lambda one: one + <int>; {v} = {w}(<int>)",
     "{w} = re.match('(a|k)(.)?', <str>)\nif {w}: {v} = len({w}.group(1)) + len({w}[2] or '')",
-    "{w} = re.search('(?P<q>[a-z])', <str>)\n{v} = len({w}['q']) if {w} is not None else -1",
+    "{w} = LETTER.search(<str>)\n{v} = len({w}['q']) if {w} is not None else -1",
     "if ({w} := re.fullmatch('(.)(,(.))?', <str>)) and <bool>: {v} = len({w}.groups()[0])",
     "{w} = list(<list[int]>)\nkeep_in({w}, <int>)\n{v} = keep_in({w}, echo(<int.>))\nlook({w})",
     (

@@ -77,6 +77,8 @@ def flow(text: str) -> Any:
             found.append(f"{m[2]}{m[1]}")
     if (n := re.search(r"-(\\d)", text)) is not None:
         found.append(n.group(1))
+    if (two := re.match("(.)(.)", text)) and two[1] != "x":
+        found.append(two[2])
     k = re.match("x", text)
     return [found, number_of(text), bool(found), 1 if k else 2]
 """,
