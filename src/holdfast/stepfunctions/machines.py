@@ -134,6 +134,10 @@ def update_state_machine(service: Service, request: dict[str, Any], chance: byte
     machine = yield from require_machine(service, arn)
     refuse_deleting(service, machine)
     changes = yield from _changes(service, machine, request)
+    if request.get("publish") and replace(machine.now, **changes) != machine.now:
+        # Refuse before the change. Otherwise the machine would be updated although its version
+        # cannot be published.
+        yield from versions.require_room(service, machine.name, machine.versions + 1)
     now_ms = yield Clock()
     revision = str(uuid.UUID(bytes=chance, version=4))
 
