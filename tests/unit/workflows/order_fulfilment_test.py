@@ -26,6 +26,7 @@ from statemachines.shop import (
     payment_id_of,
     ship,
 )
+from tests.thorough import worlds
 
 DATA = Path(__file__).parents[3].parent / "shared" / "data"
 SAMPLE = Path(__file__).parents[3] / "statemachines" / "orders-sample.jsonl"
@@ -199,7 +200,7 @@ def attempted(call: Call) -> str:
 
 
 def test_fulfil_does_what_its_python_does() -> None:
-    assert check_workflow(fulfil, examples=60)["SUCCEEDED"] > 0
+    assert check_workflow(fulfil, examples=worlds(60))["SUCCEEDED"] > 0
 
 
 # -- The bank --------------------------------------------------------------------------------------
