@@ -134,7 +134,8 @@ def _kept(case: Case, mail: Mail, told: Told) -> Iterator[str]:
     detail = told.request
     partition = keys.event(told.tenant, detail["name"], detail["key"])
     item = mail.get((partition, keys.stored_event(detail["id"])))
-    if item is None or not says(item, {"output": detail["data"]}):
+    said = detail if "error" in detail else {"output": detail["data"]}
+    if item is None or not says(item, said):
         yield f"event {detail['id']} was accepted, and is not stored"
         return
     is_listed = any(
@@ -240,7 +241,7 @@ class _Waits:
     def _place_of_event(self, event: Event) -> list[tuple[str, str]]:
         """Return the place of the stored event that this event of the history uses, if any."""
         wait = self.waits.get(event.holdfast.get("frame", ""))
-        if wait is None or event.type != "TaskSucceeded" or "event" not in event.holdfast:
+        if wait is None or "event" not in event.holdfast:
             return []
         return [(wait.partition, keys.stored_event(event.holdfast["event"]))]
 
@@ -248,7 +249,7 @@ class _Waits:
         where = f"the wait {wait.entry} for an event"
         if event.type == "TaskTimedOut":
             yield from self._unread(wait, event)
-        elif event.type == "TaskSucceeded":
+        elif event.type == "TaskSucceeded" or "event" in event.holdfast:
             sk = keys.stored_event(event.holdfast["event"])
             item = self.mail.get((wait.partition, sk))
             if sk in self.used:
