@@ -18,10 +18,14 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.subscripts import rest_of
 from holdfast.compiler.ir import Assign, RunParallel, StepStatement, Target
+from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.statements.levels import distinct_levels
+from holdfast.compiler.statements.named_failures import require, text_of_size
+from holdfast.compiler.statements.ownership import chain_of
 from holdfast.compiler.steps.hoisting import hoist_inside
 from holdfast.compiler.types.types import (
     REFUSED,
+    STR,
     UNKNOWN,
     ListOf,
     TupleOf,
@@ -131,6 +135,7 @@ def _unpack_rest(
         return
     names: _Names = []
     levels = _of_part(distinct_levels(statements, value, whole.type, known))
+    is_checked = _checked_by_name(statements, target, whole.query, least, is_least=True)
     for place, part in enumerate(target.elts):
         index = place if place < before else place - least - 1
         query: QueryTree = ItemOf(whole.query, Constant(index))
@@ -138,16 +143,41 @@ def _unpack_rest(
         if part is rest:
             query = rest_of(whole.query, type_, before, least - before)
             type_ = ListOf(type_)
-        if not place:
+        if not place and not is_checked:
             # Put the check into the first value: all values are computed before any is assigned.
             size = FunctionCall("count", (whole.query,))
             wrong = failure(f"ValueError: {statements.unit.text(target)} has {least} parts or more")
             query = Conditional(Binary(">=", size, Constant(least)), query, wrong)
-        value_of_part = TypedQuery(query, type_, whole.fails | {"ValueError"})
+        fails = whole.fails if is_checked else whole.fails | {"ValueError"}
+        value_of_part = TypedQuery(query, type_, fails)
         names += _named(statements, rest.value if part is rest else part, value_of_part)
     _emit(statements, node, names)
     for name, found in names:
         statements.hold(name.id, found.type, owned=int(name is rest.value), distinct=levels)
+
+
+def is_flat(target: ast.Tuple | ast.List) -> bool:
+    """Return True when all parts of the target are names, which get their values together."""
+    parts = (part.value if isinstance(part, ast.Starred) else part for part in target.elts)
+    return all(isinstance(part, ast.Name) for part in parts)
+
+
+def is_exchange(target: ast.Tuple | ast.List, value: ast.expr) -> bool:
+    """Return True for `xs[i], xs[j] = xs[j], xs[i]`: parts of names that change places."""
+    if not isinstance(value, ast.Tuple) or not all(map(chain_of, target.elts)):
+        return False
+    chains = [chain for part in target.elts if (chain := chain_of(part)) is not None]
+    roots = {chain.name for chain in chains}
+    keys = {
+        name.id
+        for part in target.elts
+        for key in ast.walk(part)
+        if isinstance(key, ast.Subscript)
+        for name in ast.walk(key.slice)
+        if isinstance(name, ast.Name)
+    }
+    is_same = sorted(map(ast.unparse, target.elts)) == sorted(map(ast.unparse, value.elts))
+    return is_same and all(chain.accesses for chain in chains) and not roots & keys
 
 
 def _side_by_side(
@@ -220,10 +250,11 @@ def _parts(
             types = (element,) * count
             size = Binary("=", FunctionCall("count", (value.query,)), Constant(count))
             wrong = failure(f"ValueError: {statements.unit.text(target)} has {count} parts")
-            # Put the check into the first value. All values are computed before any name is
-            # assigned, so a failed check leaves every name unchanged.
-            queries[0] = Conditional(size, queries[0], wrong)
-            fails = fails | {"ValueError"}
+            if not _checked_by_name(statements, target, value.query, count):
+                # Put the check into the first value. All values are computed before any name is
+                # assigned, so a failed check leaves every name unchanged.
+                queries[0] = Conditional(size, queries[0], wrong)
+                fails = fails | {"ValueError"}
         case type_:
             message = f"this gives {describe(type_)}, which has not {count} parts"
             help_ = "take it as one value, or annotate the task `-> tuple[A, B]`"
@@ -234,6 +265,24 @@ def _parts(
     for part, query, type_ in zip(parts, queries, types, strict=True):
         found += _named(statements, part, TypedQuery(query, type_, fails))
     return found
+
+
+def _checked_by_name(
+    statements: Statements,
+    target: ast.expr,
+    items: QueryTree,
+    count: int,
+    *,
+    is_least: bool = False,
+) -> bool:
+    """Emit the check of the number of items as a Choice, if a handler names its ValueError."""
+    if not is_caught(statements.expressions, "ValueError"):
+        return False
+    size = FunctionCall("count", (items,))
+    test = Binary(">=" if is_least else "=", size, Constant(count))
+    text = text_of_size(size, count, is_least=is_least)
+    require(statements, target, test, ValueError, ((), TypedQuery(text, STR)))
+    return True
 
 
 def refuse_target(statements: Statements, target: ast.expr) -> None:
