@@ -179,11 +179,13 @@ def _check_divisor(
 def _check_member(
     statements: Statements, node: ast.Call, items: ast.expr, wanted: ast.expr
 ) -> None:
-    """Test `wanted in items` before `items.index(wanted)`."""
+    """Test `wanted in items` before `items.index(wanted)`, of a list or a text."""
     owner, sought = (_operand(statements, operand) for operand in (items, wanted))
     if is_refused(owner.type, sought.type):
         return
-    text = _text_with(statements, node, sought, _text_of(lambda: [].index(0)))
+    is_list = not is_text(owner.type)
+    written = _text_of(lambda: list[int]().index(0) if is_list else "".index("a"))
+    text = _text_with(statements, node, sought, written)
     if text is not None:
         test = is_member(statements, wanted, items)
         require(statements, node, test, ValueError, text)
@@ -197,7 +199,7 @@ def require_member(statements: Statements, node: ast.Call, name: str, wanted: as
     if is_refused(_operand(statements, wanted).type):
         return False
     items = ast.copy_location(ast.Name(name, ast.Load()), node)
-    text = TypedQuery(Constant(_text_of(lambda: [].remove(0))), STR)
+    text = TypedQuery(Constant(_text_of(lambda: list[int]().remove(0))), STR)
     require(statements, node, is_member(statements, wanted, items), ValueError, ((), text))
     return True
 
@@ -232,7 +234,7 @@ def _text_with(
     if value.type == INT:
         shown: QueryTree = FunctionCall("string", (value.query,))
         return (), TypedQuery(Binary("&", shown, rest), STR)
-    if value.type == STR:
+    if is_text(value.type):
         made, key = _written_key(statements, node, value)
         return made, TypedQuery(Binary("&", key.query, rest), STR)
     return None
