@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import math
+import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +19,17 @@ from holdfast.asl.jsonata import values
 GARBAGE_OBJECTS = 50_000
 
 
-def pytest_configure() -> None:
+#: Numbers the folders of the tests.
+_FOLDERS = itertools.count()
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Collect no garbage while tests are collected: nearly all objects stay until the end."""
     gc.disable()
+    if hasattr(config, "workerinput"):
+        from tests.scheduler import report_less
+
+        report_less(config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,6 +49,13 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    if "hypothesis" in sys.modules:
+        # The first random test of a process looks through all objects for references to its
+        # generator. Here they are out of its way.
+        from hypothesis.internal.entropy import deterministic_PRNG
+
+        with deterministic_PRNG():
+            pass
     gc.set_threshold(GARBAGE_OBJECTS)
     gc.enable()
 
@@ -57,10 +76,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return FileScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-@pytest.fixture(autouse=True)
-def _no_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _no_clock(request: pytest.FixtureRequest) -> Iterator[None]:
     """Remove JSONata's clock, so that only its budget counts, on slow machines too. The clock is
     tested in security.
     """
-    if "security" not in request.path.parts:
-        monkeypatch.setattr(values, "SECONDS_MAX", math.inf)
+    with pytest.MonkeyPatch.context() as patch:
+        if "security" not in request.path.parts:
+            patch.setattr(values, "SECONDS_MAX", math.inf)
+        yield
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the test's folder. pytest's own fixture reads the names of all earlier folders for the
+    next number, and keeps a link to the newest folder of each name.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}-{next(_FOLDERS)}"
+    folder.mkdir(mode=0o700)
+    return folder

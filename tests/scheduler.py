@@ -4,12 +4,16 @@ The scheduler of xdist for groups hands out single tests. Each worker then build
 the caches of every file. For each finished test, that scheduler also counts all tests that it
 handed out before. This scheduler hands out whole files, and whole groups of tests with the same
 `xdist_group`, in the order of collection: the small files of `unit` are the last.
+
+A worker of xdist sends six messages for each test. Of a test that passes, this run needs two: that
+its call passed, and that it has ended. The other four take more time than most tests.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from xdist.scheduler import LoadGroupScheduling
 
 
@@ -42,3 +46,32 @@ class FileScheduling(LoadGroupScheduling):  # type: ignore[misc]
         scope = self._split_scope(self.registered_collections[node][item_index])
         if all(units[scope].values()):
             del units[scope]  # or each count of pending tests would go through it again
+
+
+def report_less(config: pytest.Config) -> None:
+    """Keep the worker from sending what only a verbose run, a list of the slowest tests or a report
+    as XML needs.
+    """
+    option, plugins = config.option, config.pluginmanager
+    if option.verbose > 0 or option.durations is not None or option.xmlpath is not None:
+        return
+    worker: Any = next(one for one in plugins.get_plugins() if hasattr(one, "run_one_test"))
+    send_report, send_end = worker.pytest_runtest_logreport, worker.pytest_runtest_logfinish
+
+    @pytest.hookimpl
+    def report_of_interest(report: pytest.TestReport) -> None:
+        if report.when == "call" or not report.passed or report.sections:
+            send_report(report)
+
+    @pytest.hookimpl
+    def last_end(nodeid: str, location: tuple[str, int | None, str]) -> None:
+        # At the last one, the terminal writes 100 %.
+        if not isinstance(worker.nextitem_index, int):
+            send_end(nodeid, location)
+
+    # pluggy takes the hooks of a plugin when it is registered.
+    plugins.unregister(worker)
+    worker.pytest_runtest_logstart = None
+    worker.pytest_runtest_logreport = report_of_interest
+    worker.pytest_runtest_logfinish = last_end
+    plugins.register(worker)

@@ -14,8 +14,9 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 IS_THOROUGH: Final = os.environ.get("HOLDFAST_TESTS") == "all"
-#: One of so many places is tried by default.
-STEP: Final = 9
+#: One of so many places is tried by default. The number is odd: if places of two kinds follow each
+#: other in turn, both kinds are tried.
+STEP: Final = 17
 
 
 def some(places: Sequence[T]) -> Sequence[T]:
@@ -26,3 +27,15 @@ def some(places: Sequence[T]) -> Sequence[T]:
 def examples(count: int) -> int:
     """Return how many random examples to try: one of `STEP`, or all of them in a thorough run."""
     return count if IS_THOROUGH else count // STEP
+
+
+def stride(thorough: int, quick: int) -> int:
+    """Return the distance between two places to try."""
+    return thorough if IS_THOROUGH else quick
+
+
+def worlds(count: int) -> int:
+    """Return how many generated worlds to run a workflow in: a third, or all of them in a thorough
+    run.
+    """
+    return count if IS_THOROUGH else count // 3

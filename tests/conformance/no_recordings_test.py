@@ -39,7 +39,8 @@ def cases() -> tuple[dict[str, Any], ...]:
     return tuple(map(json.loads, RECORDINGS.read_text(encoding="utf-8").splitlines()))
 
 
-def names_of_tests() -> set[str]:
+@cache
+def names_of_tests() -> frozenset[str]:
     """Return the recorded tests' functions and classes, and the parameters that no other
     text uses.
     """
@@ -48,7 +49,7 @@ def names_of_tests() -> set[str]:
         found |= set(re.findall(r"::(\w+)", case["id"]))
         parameters = re.findall(r"[A-Za-z]\w+", case["id"].partition("[")[2])
         found |= {word for word in parameters if word.count("_") >= PARAMETER_PARTS_MIN}
-    return found
+    return frozenset(found)
 
 
 def values(document: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -73,7 +74,8 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def comments() -> set[str]:
+@cache
+def comments() -> frozenset[str]:
     found = {
         text
         for case in cases()
@@ -82,18 +84,19 @@ def comments() -> set[str]:
         if name == "Comment" and len(text) >= COMMENT_CHARACTERS_MIN
     }
     # The subject of a quota or a rule may be a single word.
-    return {text for text in found if " " in text or "_" in text}
+    return frozenset(text for text in found if " " in text or "_" in text)
 
 
-def outputs() -> set[str]:
+@cache
+def outputs() -> frozenset[str]:
     """Return long texts that executions gave, but for the sentences of AWS among them."""
-    return {
+    return frozenset(
         text
         for case in cases()
         for check in [case.get("expected"), *case["checks"]]
         for name, text in values(_outputs(check))
         if name not in SENTENCES and len(text) >= LITERAL_CHARACTERS_MIN
-    }
+    )
 
 
 def _outputs(document: Any) -> Any:
@@ -135,7 +138,7 @@ def literals(path: Path) -> set[str]:
     }
 
 
-def recorded_in(text: str, found: set[str], whole_words: set[str]) -> set[str]:
+def recorded_in(text: str, found: frozenset[str], whole_words: frozenset[str]) -> set[str]:
     """Return which of the recorded texts stand in it; `whole_words` only by themselves."""
     words = set(re.findall(r"\w+", text))
     return {one for one in found if one in text} | (whole_words & words)

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (WaitTimeout, days, wait_for_event, workflow)
+from holdfast import (WaitTimeout, days, sleep, wait_for_event, workflow)
 from tests.golden.shop import CardDeclined, Order, Payment, charge
 
 
@@ -19,7 +19,7 @@ def flow(order: Order) -> None:
     except CardDeclined:
         pass
     try:
-        wait_for_event("paid", Payment, key=order.id, timeout=days(1))
+        sleep(days(1))
     except CardDeclined:
         pass
     try:

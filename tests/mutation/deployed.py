@@ -44,6 +44,7 @@ SUITE: Final = (
     "tests/unit/entry_test.py",
     "tests/unit/*_tasks_test.py",
     "tests/unit/t[hor]*_test.py",
+    "tests/unit/telemetry_test.py",
     "tests/unit/visibility_test.py",
     "tests/unit/stepfunctions_[!f]*_test.py",
 )

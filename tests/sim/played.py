@@ -89,6 +89,8 @@ class Played:
     def _bring(self, brought: Brought) -> None:
         request = {"name": brought.event, "key": brought.key}
         request |= {"data": brought.data, "id": brought.id}  # type: ignore[dict-item]
+        failure = {"error": brought.error, "cause": brought.cause}
+        request |= {name: text for name, text in failure.items() if text is not None}
         self._call("event", request, self._chance())
 
     def _work(self, effect: RunTask) -> TaskResult:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast import resources
-from holdfast.aws import entry, group_function
+from holdfast.aws import entry, group_function, protocol
 from holdfast.aws.clients import Clients
 from holdfast.aws.entry import NO_KEYS, make_host
 from holdfast.aws.group_tasks import GroupTasks
@@ -83,6 +83,21 @@ def test_each_choice_is_one_variable(made: Callable[..., Host]) -> None:
 def test_the_clock_is_utc_in_milliseconds(made: Callable[..., Host]) -> None:
     host, before_ms = made(), int(time.time() * 1_000)
     assert before_ms - 1 <= host.ports.perform(Clock()) <= time.time() * 1_000 + 1
+
+
+def test_tasks_call_the_state_machines_of_the_functions_own_region_and_account(
+    made: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places: list[tuple[str, str]] = []
+
+    def states_call(_host: Host, region: str, account: str) -> None:
+        places.append((region, account))
+
+    monkeypatch.setattr(protocol, "states_call", states_call)
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    host = made(ENV_ACCOUNT="210987654321", ENV_TASKS_ROLE="arn:aws:iam::210987654321:role/tasks")
+    entry._services(host)
+    assert places == [("eu-central-1", "210987654321")]
 
 
 @pytest.mark.parametrize("groups", [{}, {"payments": "of one task"}])

@@ -19,6 +19,7 @@ from holdfast_simulator.services import Services
 from tests.builders import Machine, Shop
 
 DOMAIN = "api.example"
+JSON_TYPES = {"application/json", "application/x-amz-json-1.0"}
 PREFIX = "https://sqs.eu-west-1.amazonaws.com/111111111111/holdfast-"
 QUEUES = tuple(f"{PREFIX}{name}" for name in ("work", "single", "starts"))
 NAMES = ResourceNames("executions", "mail", "blobs", *QUEUES)
@@ -158,6 +159,8 @@ class Site:
             **fields,
         }
         answer = self.api(event, Context())
+        # Clients read the body by its type, whatever the status.
+        assert answer["headers"]["Content-Type"] in JSON_TYPES
         return int(answer["statusCode"]), json.loads(answer["body"])
 
 

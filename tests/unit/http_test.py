@@ -427,6 +427,26 @@ def test_a_target_makes_a_request_a_call_of_step_functions() -> None:
 
 
 @pytest.mark.usefixtures("_region")
+def test_a_fault_has_the_status_that_awss_reference_names() -> None:
+    found = site(chain(1))
+    states = {"A": {"Type": "Pass", "End": True}}
+    wanted: dict[str, Any] = {"name": "m"}
+    wanted["definition"] = json.dumps({"StartAt": "A", "States": states})
+    wanted |= {"roleArn": "arn:aws:iam::210987654321:role/clerk", "publish": True}
+    made = states_call(found, wanted, "AWSStepFunctions.CreateStateMachine")[1]
+    version = made["stateMachineVersionArn"]
+    route = [{"stateMachineVersionArn": version, "weight": 100}]
+    alias = {"name": "live", "routingConfiguration": route}
+    assert states_call(found, alias, "AWSStepFunctions.CreateStateMachineAlias")[0] == 200
+    again = {"stateMachineVersionArn": version}
+    status, refused = states_call(found, again, "AWSStepFunctions.DeleteStateMachineVersion")
+    assert (status, refused["__type"]) == (409, "ConflictException")
+    gone = {"activityArn": "arn:aws:states:eu-west-1:210987654321:activity:none"}
+    status, refused = states_call(found, gone, "AWSStepFunctions.DescribeActivity")
+    assert (status, refused["__type"]) == (400, "ActivityDoesNotExist")
+
+
+@pytest.mark.usefixtures("_region")
 def test_tenants_have_state_machines_of_their_own() -> None:
     found = site(chain(1))
     create = "AWSStepFunctions.CreateActivity"

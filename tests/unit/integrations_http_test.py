@@ -15,6 +15,7 @@ from botocore.exceptions import EndpointConnectionError
 from urllib3.exceptions import ProtocolError
 
 from holdfast.limits import PAYLOAD_BYTES_MAX
+from holdfast.local import wall
 from holdfast.runtime.effects import TaskFailed, TaskSucceeded
 from tests.unit.integrations_kit import effect, perform
 
@@ -236,6 +237,20 @@ GIVEN: Final = {
     "RequestBody": {"b": 1},
     "Authentication": {"ConnectionArn": CONNECTION},
 }
+
+
+def test_a_request_that_the_local_cloud_stops_is_traced(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(_: Any) -> Any:
+        raise wall.refusal("api.example.com")
+
+    monkeypatch.setattr(endpoint, "send", stop)
+    found = _traced("ALL", GIVEN, _connection("API_KEY", SECRETS))
+    assert found.error == "Http.SdkClientException"
+    assert "a request to api.example.com was stopped" in found.cause
+    assert found.exchange.headers["x-key"] == "hidden key"
+    assert found.exchange.status is None
 
 
 @pytest.mark.parametrize("status", [200, 500])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -171,19 +172,33 @@ def _package(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+@dataclass(frozen=True)
+class _Facts:
+    """What the tests ask of a source. All sources together are parsed once."""
+
+    docstring: str
+    imports: frozenset[str]
+    calls: frozenset[str]
 
 
 @cache
-def _imports(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(_tree(path)):
+def _facts(path: Path) -> _Facts:
+    tree = ast.parse(path.read_text())
+    imports: set[str] = set()
+    calls: set[str] = set()
+    is_pure = _package(path) in PURE
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+            imports |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif is_pure and isinstance(node, ast.Call):
+            calls.add(ast.unparse(node.func))
+    return _Facts(ast.get_docstring(tree) or "", frozenset(imports), frozenset(calls))
+
+
+def _imports(path: Path) -> frozenset[str]:
+    return _facts(path).imports
 
 
 def _unit(path: Path) -> str:
@@ -225,7 +240,7 @@ def test_the_package_of_the_states_language_stands_alone() -> None:
 def test_pure_packages_take_time_and_chance_as_values(path: Path) -> None:
     modules = {name.split(".")[0] for name in _imports(path)}
     assert not modules & IMPURE_MODULES
-    calls = {ast.unparse(node.func) for node in ast.walk(_tree(path)) if isinstance(node, ast.Call)}
+    calls = _facts(path).calls
     assert not {call for call in calls if ".".join(call.split(".")[-2:]) in IMPURE_CALLS}
     assert "open" not in calls or _package(path) == "compiler"
 
@@ -238,9 +253,7 @@ def test_handlers_do_no_input_or_output_of_their_own() -> None:
 
 def test_every_module_begins_with_a_docstring() -> None:
     for path in _sources():
-        docstring = ast.get_docstring(_tree(path))
-        assert docstring is not None, path
-        assert len(docstring) > len("."), path
+        assert len(_facts(path).docstring) > len("."), path
 
 
 def test_the_project_speaks_of_itself_alone() -> None:

@@ -397,3 +397,5 @@ def test_a_map_run_whose_parallel_has_failed_is_aborted_while_the_execution_goes
     found = office.call("DescribeMapRun", mapRunArn=only_run(office, execution)["mapRunArn"])
     assert (found["status"], found["stopDate"]) == ("ABORTED", aborted["timestamp"])
     assert found["executionCounts"]["aborted"] == 2
+    children = office.call("ListExecutions", mapRunArn=found["mapRunArn"])["executions"]
+    assert [row["status"] for row in children] == ["ABORTED", "ABORTED"]

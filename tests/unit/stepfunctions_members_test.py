@@ -595,6 +595,50 @@ def test_every_exception_is_raised_somewhere_with_the_documented_status() -> Non
         assert StatesFault(name, "").status == (int(told[1]) if told else 400), name
 
 
+def extra_of(operation: str, **request: Any) -> dict[str, Any]:
+    """Return the further members of the exception, without its message."""
+    with pytest.raises(StatesFault) as raised:
+        tour().office.call(operation, **request)
+    assert SHAPES[raised.value.code]["members"].keys() >= raised.value.extra.keys()
+    return raised.value.extra
+
+
+def test_every_reason_of_a_refusal_is_told() -> None:
+    machine = ARN_OF["run"]
+    ran = tour().office.start(machine)
+    tour().office.wait(30)
+    [ended] = tour().office.call("ListMapRuns", executionArn=ran)["mapRuns"]
+    route = {"stateMachineVersionArn": PLACE.version(NAMES["run"], 1), "weight": 99}
+    told = [
+        extra_of("DescribeStateMachine", stateMachineArn=f"{machine}/Each"),
+        extra_of("StartExecution", stateMachineArn=f"{machine}/Each"),
+        extra_of("UpdateMapRun", mapRunArn=ended["mapRunArn"]),
+        extra_of("ListExecutions"),
+        extra_of("UpdateStateMachineAlias", stateMachineAliasArn=f"{machine}:live"),
+        extra_of("UpdateMapRun", mapRunArn=ended["mapRunArn"], maxConcurrency=1),
+        extra_of("CreateStateMachineAlias", name="live", routingConfiguration=[route]),
+    ]
+    assert [one["reason"] for one in told] == [
+        "API_DOES_NOT_SUPPORT_LABELED_ARNS",
+        "API_DOES_NOT_SUPPORT_LABELED_ARNS",
+        "MISSING_REQUIRED_PARAMETER",
+        "MISSING_REQUIRED_PARAMETER",
+        "MISSING_REQUIRED_PARAMETER",
+        "CANNOT_UPDATE_COMPLETED_MAP_RUN",
+        "INVALID_ROUTING_CONFIGURATION",
+    ]
+    assert {one["reason"] for one in told} == {*SHAPES["ValidationExceptionReason"]["enum"]}
+
+
+def test_an_exception_names_its_resource() -> None:
+    many = [{"key": f"k{number}", "value": ""} for number in range(51)]
+    machine, gone = ARN_OF["run"], PLACE.machine("gone")
+    assert extra_of("TagResource", resourceArn=machine, tags=many) == {"resourceName": machine}
+    created = extra_of("CreateActivity", name="a", tags=many)
+    assert created == {"resourceName": PLACE.activity("a")}
+    assert extra_of("TagResource", resourceArn=gone, tags=TAGS) == {"resourceName": gone}
+
+
 @pytest.mark.parametrize("name", sorted(UNREAD | NEVER | NO_EVENT | NO_EXCEPTION))
 def test_what_never_occurs_is_in_the_documentation(name: str) -> None:
     page = COMPATIBILITY.read_text(encoding="utf-8")

@@ -85,3 +85,36 @@ def test_a_tag_without_a_key_is_refused_with_its_place() -> None:
     )
     assert code == "ValidationException"
     assert "Value null at 'tags.2.member.key'" in message
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("a b_c.d:e/f=g+h-i@j", "ü 9\t"),
+        ("naws:x", "aws:x"),
+        ("k" * 128, "v" * 256),
+    ],
+)
+def test_a_tag_may_have_these_characters(key: str, value: str) -> None:
+    desk = Desk()
+    arn = desk.create(tags=tags(**{key: value}))
+    assert tagged(desk, arn) == tags(**{key: value})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place"),
+    [
+        ("a*", "v", "tags.1.member.key"),
+        ("a", "v<b>", "tags.1.member.value"),
+        ("aws:a", "v", "tags.1.member.key"),
+        ("AWS:a", "v", "tags.1.member.key"),
+    ],
+)
+def test_a_tag_with_another_character_is_refused(key: str, value: str, place: str) -> None:
+    desk = Desk()
+    arn = desk.create()
+    code, message = desk.refusal("TagResource", resourceArn=arn, tags=tags(**{key: value}))
+    assert code == "ValidationException"
+    given = key if place.endswith("key") else value
+    assert message.startswith(f"1 validation error detected: Value '{given}' at '{place}' failed")
+    assert desk.refusal("CreateActivity", name="a", tags=tags(**{key: value}))[0] == code

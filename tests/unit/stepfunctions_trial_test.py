@@ -5,7 +5,8 @@ clock and, without a mock, the one call.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +15,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.asl.jsonata.jsonata import compile_expression
+from holdfast.integrations import item_reader
 from holdfast.runtime.driver import run
-from holdfast.runtime.effects import Clock, Effect, HttpExchange, RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import (
+    Clock,
+    Effect,
+    HttpExchange,
+    RunTask,
+    TaskFailed,
+    TaskResult,
+    TaskSucceeded,
+)
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast.stepfunctions.trial import trial
 from tests.thorough import examples
+from tests.unit.s3_kit import Bucket
+from tests.unit.states_world import Office
 
 NOW_MS = 1_790_000_000_000
 ROLE = "arn:aws:iam::123456789012:role/tester"
@@ -410,6 +422,69 @@ def test_rows_of_a_reader_are_its_items(text: str, expected: Any) -> None:
     assert shown == expected
 
 
+def reading(bucket: Bucket) -> Callable[[RunTask], TaskResult]:
+    return lambda task: item_reader.read(task, bucket)
+
+
+READER_CONFIGS: list[dict[str, Any]] = [
+    {},
+    {"InputType": "JSON", "ItemsPointer": "/a"},
+    {"InputType": "JSON", "ItemsPointer": "/a/b"},
+    {"InputType": "JSONL"},
+    {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW"},
+    {"InputType": "JSON", "MaxItems": "{% $states.input.most %}"},
+]
+FILES = (
+    "[1, 2]",
+    '{"a": [1, 2]}',
+    '{"a": {"b": [3]}}',
+    '{"a": 5}',
+    '"text"',
+    "no json",
+    '{"x": 1}\n{"x": 2}\n',
+    "h\n1\n2\n",
+    "null",
+    "[]",
+)
+
+
+@pytest.mark.parametrize("config", READER_CONFIGS)
+@pytest.mark.parametrize("most", [1, 1.5, -1])
+def test_mocked_data_is_read_as_an_execution_reads_the_file(
+    config: dict[str, Any], most: float
+) -> None:
+    where = {"Bucket": "{% $states.input.bucket %}", "Key": "it"}
+    reader = {"Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": config}
+    state = a_map(
+        ItemReader={**reader, "Arguments": where},
+        ItemSelector="{% $states.context.Map.Item %}",
+    )
+    definition = {"StartAt": "M", "States": {"M": state}}
+    opening = re.compile(r"An error occurred while executing the state 'M' \(.*?\)\. ")
+    for text in FILES:
+        bucket = Bucket(it=text.encode())
+        office = Office(reading(bucket))
+        for data in ({"bucket": "b", "most": most}, {"most": most}):
+            execution = office.start(office.create(definition), data)
+            office.wait(100)
+            [run] = office.call("ListMapRuns", executionArn=execution)["mapRuns"] or [None]
+            rows = run and office.call("ListExecutions", mapRunArn=run["mapRunArn"])["executions"]
+            inputs = [office.describe(row["executionArn"])["input"] for row in rows or ()]
+            found = office.describe(execution)
+            shown = tried(
+                definition,
+                stateName="M",
+                input=data,
+                mock=mocked([]),
+                inspectionLevel="DEBUG",
+                stateConfiguration={"mapItemReaderData": text},
+            )
+            cause = opening.sub("", found.get("cause", ""))
+            assert (shown.get("error"), shown.get("cause", "")) == (found.get("error"), cause)
+            selected = shown["inspectionData"].get("afterItemSelector", [])
+            assert selected == sorted(map(json.loads, inputs), key=lambda one: one["Index"])
+
+
 def test_more_failed_iterations_than_iterations_are_refused() -> None:
     code, message = refusal(
         a_map(Items=[1]),
@@ -425,6 +500,34 @@ def test_items_that_are_no_array_are_named_by_their_path() -> None:
     response = tried(state, input={"xs": {}, "y": 1} | {"xs": "no"}, mock=mocked([]))
     assert response["error"] == "States.Runtime"
     assert response["cause"] == 'Reference path "$.xs" must point to array.'
+
+
+BOUNDS = ("MaxConcurrency", "ToleratedFailureCount", "ToleratedFailurePercentage")
+BATCHES = ("MaxItemsPerBatch", "MaxInputBytesPerBatch")
+
+
+@pytest.mark.parametrize("field", [*BOUNDS, *BATCHES])
+@pytest.mark.parametrize("language", ["JSONata", "JSONPath"])
+def test_a_bound_of_a_map_is_refused_as_in_an_execution(field: str, language: str) -> None:
+    given: dict[str, Any] = {field: "{% $states.input.v %}"}
+    items: dict[str, Any] = {"Items": "{% [1, 2] %}"}
+    if language == "JSONPath":
+        given, items = {f"{field}Path": "$.v"}, {"ItemsPath": "$.list"}
+    if field in BATCHES:
+        given = {"ItemBatcher": given}
+    state = {**a_map(**items, **given), "QueryLanguage": language}
+    definition = {"StartAt": "M", "States": {"M": state}}
+    office = Office()
+    machine = office.create(definition)
+    opening = re.compile(r"An error occurred while executing the state 'M' \(.*?\)\. ")
+    for value in (0, 1, -1, 1.5, 150, "5", "x", None, True, [1], {"a": 1}):
+        data = {"v": value, "list": [1, 2]}
+        execution = office.start(machine, data)
+        office.wait(100)
+        found = office.describe(execution)
+        expected = [found.get("error"), opening.sub("", found.get("cause", ""))]
+        shown = tried(definition, stateName="M", input=data, mock=mocked([1, 2]))
+        assert [shown.get("error"), shown.get("cause", "")] == expected, value
 
 
 def test_a_parallel_mock_has_a_result_for_each_branch() -> None:

@@ -123,6 +123,8 @@ class People:
             "key": brought.key,
             "data": brought.data,
             "id": brought.id,
+            **({} if brought.error is None else {"error": brought.error}),
+            **({} if brought.cause is None else {"cause": brought.cause}),
         }
         delay_ms = int(brought.after_seconds * 1_000) + simulation.tape.number("bus", 3) * 700
         make = partial(self._front.bus_event, tenant, brought.id, detail, b"bus chan")

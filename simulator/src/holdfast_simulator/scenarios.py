@@ -49,13 +49,17 @@ _NOTHING: Final = AttemptOutcome()
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """An event from outside; it comes `after_seconds` of virtual time, counted from the start."""
+    """An event from outside; it comes `after_seconds` of virtual time, counted from the start. With
+    `error` it fails the wait.
+    """
 
     after_seconds: float
     event: str
     key: str
     data: Json
     id: str
+    error: str | None = None
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,8 @@ def _written(value: AttemptOutcome | Brought) -> dict[str, Json]:
     fields = {name: getattr(value, name) for name in value.__slots__}
     if isinstance(value, AttemptOutcome):
         return {name: one for name, one in fields.items() if one != getattr(_NOTHING, name)}
-    return fields
+    failure = {"error", "cause"}
+    return {name: one for name, one in fields.items() if one is not None or name not in failure}
 
 
 def read(document: Mapping[str, Any]) -> Scenario:

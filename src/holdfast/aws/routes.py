@@ -366,7 +366,9 @@ ROUTES: Final[Mapping[str, Route]] = {
     "DELETE /schedules/{name}": Route(
         lambda asked: asked.front.delete_schedule(asked.tenant, asked.named)
     ),
-    "POST /events": Route(_event, fields=("name", "key", "data", "id", "execution", "at")),
+    "POST /events": Route(
+        _event, fields=("name", "key", "data", "error", "cause", "id", "execution", "at")
+    ),
     "GET /events": Route(
         lambda asked: asked.front.events(asked.tenant, asked.query), ("name", "key")
     ),

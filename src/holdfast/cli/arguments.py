@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 from holdfast.remote.operations.executions import LISTED_MAX
@@ -15,6 +15,7 @@ Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 EXECUTION_HELP: Final = "or the name that it was started with, or WORKFLOW:NAME, or its ARN"
 MODULES_HELP: Final = "default: tool.holdfast.modules in pyproject.toml"
+AT_HELP: Final = "later: at a time, 2027-01-15T08:00Z, or so long from now, 15min"
 #: The form of the number after `--rate`.
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|min|h|d)")
@@ -51,8 +52,14 @@ def span(text: str) -> timedelta:
     return timedelta(seconds=int(found[1]) * _SPAN_SECONDS[found[2]])
 
 
+def future(text: str) -> datetime:
+    """Return a time; for a span the time that long after now."""
+    given = time_or_span(text)
+    return datetime.now(UTC) + given if isinstance(given, timedelta) else given
+
+
 def time_or_span(text: str) -> datetime | timedelta:
-    """Return a span before now, or a time. A time without a zone is in the local zone."""
+    """Return a span from now, or a time. A time without a zone is in the local zone."""
     if _SPAN.fullmatch(text):
         return span(text)
     try:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from holdfast.cli.arguments import EXECUTION_HELP, wait_seconds
+from holdfast.cli.arguments import AT_HELP, EXECUTION_HELP, future, wait_seconds
 from holdfast.cli.console import FINE, NEGATIVE, json_argument, say
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.cli.watching import wait_for_end
@@ -26,6 +26,7 @@ def add(commands: Any) -> None:
         metavar="N",
         help="its place before limits: 0, the first, to 9; without it 5",
     )
+    start_parser.add_argument("--at", type=future, metavar="TIME", help=AT_HELP)
     stop_parser = remote_command(
         commands, "stop", stop, "End an execution as ABORTED, after undoing."
     )
@@ -50,7 +51,10 @@ def start(arguments: argparse.Namespace) -> int:
     data = json_argument(arguments.input, "--input")
     client = client_of(arguments)
     handle = client.start(
-        arguments.workflow, data, name=arguments.name, priority=arguments.priority
+        *(arguments.workflow, data),
+        name=arguments.name,
+        priority=arguments.priority,
+        at=arguments.at,
     )
     assert handle.started is not None
     started = handle.started

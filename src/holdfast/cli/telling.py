@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from holdfast.cli.arguments import AT_HELP, future
 from holdfast.cli.console import json_argument, print_json, say
 from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.errors import RequestError
@@ -16,14 +17,18 @@ def add(commands: Any) -> None:
     )
     event_parser.add_argument("name")
     event_parser.add_argument("--key", required=True, help="the business key that they wait with")
-    event_parser.add_argument(
+    what = event_parser.add_mutually_exclusive_group()
+    what.add_argument(
         *("--data", "--output"),
         default="null",
         metavar="JSON",
         help="or @FILE, or - for stdin; default: null, for an event without data",
     )
+    what.add_argument("--error", metavar="NAME", help="fail the wait with this error")
+    event_parser.add_argument("--cause", metavar="TEXT", help="of the error")
     event_parser.add_argument("--id", help="an event that is sent twice with one id counts once")
     event_parser.add_argument("--to", metavar="EXECUTION", help="only this execution may use it")
+    event_parser.add_argument("--at", type=future, metavar="TIME", help=AT_HELP)
     drop_parser = remote_command(
         commands, "drop", drop, "Drop a kept event, or reject a kept request."
     )
@@ -64,12 +69,19 @@ def event(arguments: argparse.Namespace) -> int:
     data = json_argument(arguments.data, "--data")
     client = client_of(arguments)
     told = client.event(
-        arguments.name, arguments.key, data, id=arguments.id, execution=arguments.to
+        *(arguments.name, arguments.key, data),
+        id=arguments.id,
+        execution=arguments.to,
+        at=arguments.at,
+        error=arguments.error,
+        cause=arguments.cause,
     )
     return say(arguments, told, f"event {told['event']} {_fate(told)}")
 
 
 def _fate(told: Any) -> str:
+    if "later" in told:
+        return f"is sent later, by {told['later']}: `holdfast stop {told['later']}` cancels it"
     if told.get("dropped"):
         return "was dropped before: no execution uses it"
     if told["waiting"] == 0:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from holdfast.api.payloads import display, reference_of
 from holdfast.api.surface import BlockTimeout, CompensationFailed, WaitTimeout
+from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.ir import (
     Again,
     Ask,
@@ -48,6 +49,7 @@ from holdfast.compiler.ir import (
     blocks_of,
     inner_blocks,
 )
+from holdfast.limits import REQUEST_SUFFIX
 
 ReportProblem = Callable[[SourcePlace, str, str, str], None]
 
@@ -61,7 +63,8 @@ def failures_of(block: StatementBlock, *, only_uncaught: bool = False) -> Failur
 
     `only_uncaught`: leave out what an inner `except Exception` catches.
     """
-    anything, raised, expressions = False, set[type[BaseException]](), set[str]()
+    anything, told = False, False
+    raised, expressions = set[type[BaseException]](), set[str]()
     pending = [*block]
     while pending:
         statement = pending.pop()
@@ -69,6 +72,7 @@ def failures_of(block: StatementBlock, *, only_uncaught: bool = False) -> Failur
         found = NO_FAILURES if is_caught else _failures_of_statement(statement)
         if found is not NO_FAILURES:
             anything = anything or found.anything
+            told = told or found.told
             raised |= found.raised
             expressions |= found.expressions
         # The first inner block of a Try is its body. Skip it, because the errors of a Try already
@@ -76,7 +80,7 @@ def failures_of(block: StatementBlock, *, only_uncaught: bool = False) -> Failur
         known = 1 if isinstance(statement, Try) else 0
         for inner in inner_blocks(statement)[known:]:
             pending += inner
-    return Failures(anything, frozenset(raised), frozenset(expressions))
+    return Failures(anything, frozenset(raised), frozenset(expressions), told)
 
 
 def _catches_all(statement: Try) -> bool:
@@ -127,11 +131,10 @@ def _failures_of_action(action: object) -> Failures:
         case SendRequest(_, _, arguments, timeout):
             fails = arguments.fails if timeout is None else arguments.fails | timeout.fails
             return Failures(anything=True, expressions=fails)
-        case WaitForEvent(_, _, value, timeout) | Ask(_, value, timeout):
-            if timeout is None:
-                return _expressions([value.fails])
-            fails = value.fails | timeout.fails
-            return Failures(raised=frozenset({WaitTimeout}), expressions=fails)
+        case WaitForEvent(event, _, value, timeout):
+            return _failures_of_wait(value, timeout, told=not event.endswith(REQUEST_SUFFIX))
+        case Ask(_, value, timeout):
+            return _failures_of_wait(value, timeout, told=True)
         case Sleep(value) | SleepUntil(value) | Publish(_, value):
             return _expressions([value.fails])
         case Note(attributes):
@@ -145,6 +148,13 @@ def _failures_of_action(action: object) -> Failures:
             return _expressions([count.fails for count in given if count is not None])
         case _:
             return NO_FAILURES
+
+
+def _failures_of_wait(value: TypedQuery, timeout: TypedQuery | None, *, told: bool) -> Failures:
+    if timeout is None:
+        return Failures(told=told, expressions=value.fails)
+    raised = frozenset[type[BaseException]]({WaitTimeout})
+    return Failures(told=told, raised=raised, expressions=value.fails | timeout.fails)
 
 
 def _expressions(fails: Iterable[frozenset[str]]) -> Failures:
@@ -274,7 +284,9 @@ def _can_fail_with(failures: Failures, cls: type[BaseException]) -> bool:
     expression counts only for its own class; HF032 reports a handler for another one.
     """
     own = (getattr(builtins, name) for name in failures.expressions)
-    return failures.anything or any(issubclass(raised, cls) for raised in (*failures.raised, *own))
+    if failures.anything or (failures.told and not issubclass(cls, WaitTimeout)):
+        return True
+    return any(issubclass(raised, cls) for raised in (*failures.raised, *own))
 
 
 def _has_exit(block: StatementBlock) -> bool:

@@ -121,12 +121,14 @@ class ErrorHandler:
 
 class Failures(NamedTuple):
     """The errors that a block can raise. `anything`: a task runs in it, which may raise any
-    error.
+    error. `told`: it waits for an event or an answer, which may fail it with any error but a
+    time-out.
     """
 
     anything: bool = False
     raised: frozenset[type[BaseException]] = frozenset()
     expressions: frozenset[str] = frozenset()
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)

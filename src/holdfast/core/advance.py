@@ -44,7 +44,8 @@ starts and joins the branches of a Parallel and the iterations of a Map; `cancel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, assert_never
 
 from holdfast.asl import error_names
@@ -456,6 +457,10 @@ def _event_received(decision: Decision, fact: facts.EventReceived) -> None:
     state = decision.state_of(frame)
     assert isinstance(state, TaskState)
     own = {"event": fact.event_id, "expires": fact.expires_ms}
+    if fact.error is not None:
+        previous = started_event(decision, frame, state)
+        _fail(decision, frame, previous, fact.error, fact.cause, own=own)
+        return
     _complete(decision, frame, state, fact.data, **own)
 
 
@@ -502,8 +507,9 @@ def _fail_attempt(
     cause = None if fact.cause is None else fact.cause[:CAUSE_CHARACTERS_MAX]
     match state:
         case TaskState():
-            previous, traceback = started_event(decision, frame, state), fact.traceback
-            _fail(decision, frame, previous, error, cause, traceback=traceback)
+            previous = started_event(decision, frame, state)
+            own = {} if fact.traceback is None else {"traceback": fact.traceback}
+            _fail(decision, frame, previous, error, cause, own=own)
         case MapState():
             map_run.fail_run(decision, frame, error, cause)
         case _:
@@ -518,15 +524,15 @@ def _fail(
     cause: str | None,
     *,
     handled_as: str | None = None,
-    traceback: str | None = None,
+    own: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
+    """Write the failure of a task, with the fields `own`, and continue at its handler."""
     state = decision.state_of(frame)
     assert isinstance(state, TaskState)
     texts = {"error": error, "cause": cause}
     details = {key: text for key, text in texts.items() if text is not None}
     event = event_type(state, _failure_name(decision.state, frame.waiting, error, cause))
     details = {**resource_of(state), **details}
-    own: dict[str, Any] = {} if traceback is None else {"traceback": traceback}
     decision.emit(event, frame=frame.id, previous=previous, details=details, **own)
     handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
 

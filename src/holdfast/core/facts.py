@@ -176,8 +176,9 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class EventReceived:
-    """An event is stored. `is_shared`: other executions may use it, too, so this one has to claim
-    it before the commit that uses it (`runtime/event_claims.py`).
+    """An event is stored. With `error` it fails the wait, and has no data. `is_shared`: other
+    executions may use it, too, so this one has to claim it before the commit that uses it
+    (`runtime/event_claims.py`).
     """
 
     entry: int
@@ -185,6 +186,8 @@ class EventReceived:
     data: Json
     expires_ms: int
     is_shared: bool = False
+    error: str | None = None
+    cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,8 @@ def bounds_of(decision: Decision, frame: Frame, state: MapState) -> Bounds:
     count, percentage = run.tolerated_count, run.tolerated_percentage
     return Bounds(
         concurrency,
-        (
-            None
-            if count is None
-            else whole_number(decision.evaluate(count, frame), "ToleratedFailureCount")
-        ),
-        None if percentage is None else _percentage(decision.evaluate(percentage, frame)),
+        (None if count is None else tolerated_count(decision.evaluate(count, frame))),
+        None if percentage is None else tolerated_percentage(decision.evaluate(percentage, frame)),
     )
 
 
@@ -58,7 +54,13 @@ def change(decision: Decision, fact: BoundsRequested) -> Frame | None:
     return decision.frame(frame.id)
 
 
-def _percentage(value: Json) -> float:
+def tolerated_count(value: Json) -> int:
+    """Return the number of items that may fail. Raises EvaluationError."""
+    return whole_number(value, "ToleratedFailureCount")
+
+
+def tolerated_percentage(value: Json) -> float:
+    """Return the share of items that may fail. Raises EvaluationError."""
     field = "ToleratedFailurePercentage"
     assert isinstance(value, int | float)
     if not 0 <= value <= 100:

@@ -119,10 +119,17 @@ def _wanted(decision: Decision, frame: Frame, reader: ItemReader) -> Json:
     parameters = _evaluated(decision, frame, reader.arguments, {})
     config = _evaluated(decision, frame, reader.config, {})
     assert isinstance(config, dict)
-    if "MaxItems" in config:
-        # A negative number is left to the reader, which has its own sentence for it.
-        config = {**config, "MaxItems": whole_number(config["MaxItems"], _MAX_ITEMS, least=None)}
-    return {"parameters": parameters, "config": config}
+    return {"parameters": parameters, "config": with_whole_number(config)}
+
+
+def with_whole_number(config: dict[str, Json]) -> dict[str, Json]:
+    """Return the ReaderConfig with its MaxItems as an int. Raises EvaluationError.
+
+    A negative number is left to the reader, which has its own sentence for it.
+    """
+    if "MaxItems" not in config:
+        return config
+    return {**config, "MaxItems": whole_number(config["MaxItems"], _MAX_ITEMS, least=None)}
 
 
 def _evaluated(decision: Decision, frame: Frame, template: Template | None, default: Json) -> Json:

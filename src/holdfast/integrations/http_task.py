@@ -17,6 +17,8 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from holdfast.asl import error_names
+from holdfast.errors import HoldfastError
+from holdfast.integrations import faults
 from holdfast.integrations.clients import ServiceClients
 from holdfast.integrations.connections import Authorization, authorization_of
 from holdfast.integrations.exchange import Request, Response, exchange
@@ -215,6 +217,9 @@ def _send(request: Request, endpoint: str) -> tuple[TaskSucceeded | TaskFailed, 
     except BotoCoreError as error:
         cause = f"Unable to call {endpoint}: {type(error).__name__}"
         return TaskFailed(error_names.HTTP_SOCKET, cause), None
+    except HoldfastError as error:
+        # The local cloud lets nothing out. A trace still shows what would have been sent.
+        return faults.unreachable("Http", error, is_sdk=False), None
     return result_of(response), response
 
 

@@ -203,10 +203,11 @@ def register(
 
 
 #: The formats of events. Code of format 1 does not know an event that is addressed to one
-#: execution, and would give it to every execution that waits for it. The format 2 makes that code
-#: refuse such an event.
-EVENT_FORMATS: Final = Formats(oldest=1, newest=2, asked=1)
-EVENT_MARK: Final[Mapping[str, int]] = {FORMAT_FIELD: EVENT_FORMATS.newest}
+#: execution, and would give it to every execution that waits for it. Code of format 2 does not know
+#: an event that fails a wait. The greater format makes older code refuse such an event.
+EVENT_FORMATS: Final = Formats(oldest=1, newest=3, asked=1)
+EVENT_MARK: Final[Mapping[str, int]] = {FORMAT_FIELD: 2}
+FAILING_MARK: Final[Mapping[str, int]] = {FORMAT_FIELD: EVENT_FORMATS.newest}
 #: The attribute of an event that names the only execution which may use it.
 ADDRESSEE: Final = "to"
 #: The value of `ADDRESSEE` in an event that an operator has dropped: no execution may use it any
@@ -286,11 +287,14 @@ def unread_facts(
     found: list[Fact] = []
     for item in unread(state, items, now_ms):
         with reading("an event"):
-            data = yield from unstow(tenant, "events", item)
+            data: Json = None
+            if "error" not in item:
+                data = yield from unstow(tenant, "events", item)
             expires_ms = int(item["expires"])
         is_shared = ADDRESSEE not in item or CLAIMED in item
-        fact = facts.EventReceived(awaiting.entry, event_id(item), data, expires_ms, is_shared)
-        found.append(fact)
+        failure = _word(item, "error"), _word(item, "cause")
+        received = awaiting.entry, event_id(item), data, expires_ms, is_shared
+        found.append(facts.EventReceived(*received, *failure))
     return found
 
 

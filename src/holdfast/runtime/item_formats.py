@@ -169,3 +169,5 @@ _READERS: Final[Mapping[str, Callable[[str, Mapping[str, Any]], Items]]] = {
     "JSON": _json,
     "JSONL": _json_lines,
 }
+#: The InputTypes of a file that has items itself.
+READ_TYPES: Final = frozenset(_READERS)

@@ -84,10 +84,11 @@ def create_activity(service: Service, request: Mapping[str, Any], _: bytes) -> J
     encryption = request.get("encryptionConfiguration")
     encryption = settings.encryption_of(encryption)
     now_ms = yield Clock()
-    wanted = Activity(name, now_ms, tags.merged((), request.get("tags", [])), encryption)
+    arn = service.place.activity(name)
+    own = tags.merged((), request.get("tags", []), arn)
+    wanted = Activity(name, now_ms, own, encryption)
     item = yield PutIfAbsent(tables.MAIL, catalogue.activity_item(service.tenant, wanted))
     activity = wanted if item is None else catalogue.read_activity(item)
-    arn = service.place.activity(name)
     if activity.encryption != encryption:
         raise StatesFault("ActivityAlreadyExists", f"Activity Already Exists: '{arn}'")
     return {"activityArn": arn, "creationDate": activity.created_ms}

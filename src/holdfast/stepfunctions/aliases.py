@@ -56,7 +56,10 @@ def _require_room(service: Service, machine: str, name: str) -> Generator[Effect
 def update_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
     if "description" not in request and "routingConfiguration" not in request:
-        raise validation("Either the description or the routing configuration must be specified")
+        raise validation(
+            "Either the description or the routing configuration must be specified",
+            "MISSING_REQUIRED_PARAMETER",
+        )
     yield from _require_alias(service, arn)
     changes: dict[str, Any] = {}
     if "description" in request:
@@ -150,29 +153,28 @@ def _require_routes(
     texts = [str(route["stateMachineVersionArn"]) for route in given]
     weights = [int(route["weight"]) for route in given]
     arns = [parse_machine_arn(text) for text in texts]
-    if any(arn.version is None for arn in arns):
-        raise validation(
-            "Routing configuration must contain state machine version ARNs. "
-            f"Received: {_listed(texts)}"
-        )
-    if len(set(texts)) < len(texts):
-        raise validation(
-            "Routing configuration must contain distinct state machine version ARNs. "
-            f"Received: {_listed(texts)}"
-        )
-    if sum(weights) != 100:
-        raise validation(
-            f"Sum of routing configuration weights must equal 100. Received: {_listed(weights)}"
-        )
-    if len({arn.name for arn in arns}) > 1:
-        raise validation(
-            "Routing configuration must contain versions of the same state machine. "
-            f"Received: {_listed(texts)}"
-        )
+    problem = _routing_problem(arns, weights)
+    if problem is not None:
+        raise validation(problem, "INVALID_ROUTING_CONFIGURATION")
     for arn in arns:
         yield from _require_version(service, arn)
     numbers = [arn.version or 0 for arn in arns]
     return arns[0].name, tuple(zip(numbers, weights, strict=True))
+
+
+def _routing_problem(arns: Sequence[MachineArn], weights: Sequence[int]) -> str | None:
+    texts = _listed([arn.text for arn in arns])
+    opening = "Routing configuration must contain"
+    if any(arn.version is None for arn in arns):
+        return f"{opening} state machine version ARNs. Received: {texts}"
+    if len({arn.text for arn in arns}) < len(arns):
+        return f"{opening} distinct state machine version ARNs. Received: {texts}"
+    if sum(weights) != 100:
+        received = _listed(weights)
+        return f"Sum of routing configuration weights must equal 100. Received: {received}"
+    if len({arn.name for arn in arns}) > 1:
+        return f"{opening} versions of the same state machine. Received: {texts}"
+    return None
 
 
 def _require_version(service: Service, arn: MachineArn) -> Generator[Effect, Any, None]:

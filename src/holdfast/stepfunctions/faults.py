@@ -6,7 +6,7 @@ They have no codes of Holdfast: clients of Step Functions expect names such as
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from holdfast.runtime.storage.json_values import printable
 
@@ -50,8 +50,17 @@ def invalid_token() -> StatesFault:
     return StatesFault("InvalidToken", "Invalid Token: 'Invalid token'")
 
 
-def validation(message: str, reason: str | None = None) -> StatesFault:
-    """Return a validation error. `reason` is one of ValidationExceptionReason."""
+#: AWS's ValidationExceptionReason.
+Reason: TypeAlias = Literal[
+    "API_DOES_NOT_SUPPORT_LABELED_ARNS",
+    "MISSING_REQUIRED_PARAMETER",
+    "CANNOT_UPDATE_COMPLETED_MAP_RUN",
+    "INVALID_ROUTING_CONFIGURATION",
+]
+
+
+def validation(message: str, reason: Reason | None = None) -> StatesFault:
+    """Return a validation error. Most have no `reason`: AWS's model has only these four."""
     extra = {} if reason is None else {"reason": reason}
     return StatesFault("ValidationException", message, **extra)
 

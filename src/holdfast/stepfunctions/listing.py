@@ -59,7 +59,9 @@ def _items(listed: ListEntry, items: Sequence[int]) -> dict[str, int]:
 def _wanted(service: Service, request: Mapping[str, Any]) -> Generator[Effect, Any, Wanted]:
     machine_arn, map_run_arn = request.get("stateMachineArn"), request.get("mapRunArn")
     if machine_arn is None and map_run_arn is None:
-        raise validation("Must provide a StateMachine ARN or MapRun ARN")  # AWS's text
+        # AWS's text
+        text = "Must provide a StateMachine ARN or MapRun ARN"
+        raise validation(text, "MISSING_REQUIRED_PARAMETER")
     if machine_arn is not None and map_run_arn is not None:
         raise validation("Exactly one of stateMachineArn and mapRunArn must be specified")
     status = request.get("statusFilter")

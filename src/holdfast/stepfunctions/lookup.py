@@ -86,7 +86,10 @@ def refuse_label(arn: MachineArn) -> None:
     ValidationException").
     """
     if arn.label is not None:
-        raise validation(f"A state machine ARN is expected, without a Map's label: '{arn.text}'")
+        raise validation(
+            f"A state machine ARN is expected, without a Map's label: '{arn.text}'",
+            "API_DOES_NOT_SUPPORT_LABELED_ARNS",
+        )
 
 
 def require_version(service: Service, arn: MachineArn) -> Generator[Effect, Any, Version]:

@@ -69,7 +69,7 @@ def create_state_machine(service: Service, request: dict[str, Any], _: bytes) ->
         now,
         now_ms,
         now_ms,
-        tags.merged((), request.get("tags", [])),
+        tags.merged((), request.get("tags", []), service.place.machine(name)),
         published=request.get("publish", False),
         description=request.get("versionDescription"),
     )

@@ -190,10 +190,15 @@ def update_map_run(service: Service, request: Mapping[str, Any], chance: bytes) 
     parse_map_run_arn(request["mapRunArn"])
     wanted = {bound: request[name] for name, bound in _BOUNDS.items() if name in request}
     if not wanted:
-        raise validation("At least one of the parameters to be updated must be specified")
+        raise validation(
+            "At least one of the parameters to be updated must be specified",
+            "MISSING_REQUIRED_PARAMETER",
+        )
     parent, run = yield from require_map_run(service, request["mapRunArn"])
     if run.status != "RUNNING":
-        raise validation(f"Map Run is {run.status} and cannot be updated")
+        raise validation(
+            f"Map Run is {run.status} and cannot be updated", "CANNOT_UPDATE_COMPLETED_MAP_RUN"
+        )
     log = Log(service.tenant, parent, "api", "")
     yield from log.load()
     now_ms = yield Clock()

@@ -16,12 +16,15 @@ from holdfast.stepfunctions.workflows import refuse_workflow
 
 Tags: TypeAlias = tuple[tuple[str, str], ...]
 
+_SYMBOLS: Final = "_.:/=+-@"
+_RESERVED: Final = "aws:"
 TAGS_MAX: Final = 50  # Step Functions quota: tags of one resource
 
 
 def tag_resource(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
     """Set tags. An existing tag gets the new value and keeps its place."""
-    yield from _change(service, request["resourceArn"], lambda tags: merged(tags, request["tags"]))
+    arn = request["resourceArn"]
+    yield from _change(service, arn, lambda tags: merged(tags, request["tags"], arn))
     return {}
 
 
@@ -40,9 +43,10 @@ def list_tags_for_resource(service: Service, request: dict[str, Any], _: bytes) 
     return {"tags": [{"key": key, "value": value} for key, value in found.tags]}
 
 
-def merged(tags: Tags, given: Sequence[Mapping[str, Any]]) -> Tags:
-    """Return the merged tags. Raises TooManyTags, and ValidationException for a tag without a key,
-    which AWS's model would allow.
+def merged(tags: Tags, given: Sequence[Mapping[str, Any]], resource: str) -> Tags:
+    """Return the merged tags of the resource with this ARN. Raises TooManyTags; and
+    ValidationException for a tag without a key, or with other characters than AWS's documentation
+    of tags names, which AWS's model would allow.
     """
     for number, tag in enumerate(given, 1):
         if "key" not in tag:
@@ -50,10 +54,30 @@ def merged(tags: Tags, given: Sequence[Mapping[str, Any]]) -> Tags:
                 f"1 validation error detected: Value null at 'tags.{number}.member.key' failed to "
                 "satisfy constraint: Member must not be null"
             )
+        for part in ("key", "value"):
+            _require_tag_text(f"tags.{number}.member.{part}", str(tag.get(part, "")))
     values = dict(tags) | {str(tag["key"]): str(tag.get("value", "")) for tag in given}
     if len(values) > TAGS_MAX:
-        raise StatesFault("TooManyTags", f"A resource can have at most {TAGS_MAX} tags")
+        raise StatesFault(
+            "TooManyTags",
+            f"A resource can have at most {TAGS_MAX} tags",
+            resourceName=resource,
+        )
     return tuple(values.items())
+
+
+def _require_tag_text(place: str, text: str) -> None:
+    """Raise ValidationException for text that no tag may have (AWS docs, Tag; quotas, "Restrictions
+    related to tagging").
+    """
+    opening = f"1 validation error detected: Value '{text}' at '{place}' failed to satisfy"
+    if any(not (one.isalnum() or one.isspace() or one in _SYMBOLS) for one in text):
+        raise validation(
+            f"{opening} constraint: Member must have only Unicode letters, digits, white space, "
+            f"and the symbols {' '.join(_SYMBOLS)}"
+        )
+    if place.endswith(".key") and text.lower().startswith(_RESERVED):
+        raise validation(f"{opening} constraint: Member must not begin with {_RESERVED}")
 
 
 def _change(

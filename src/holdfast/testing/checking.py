@@ -16,6 +16,7 @@ from holdfast.api.boundary import JsonValue
 from holdfast.api.tasks import TaskError, Workflow
 from holdfast.compiler.types.failures import ErrorClasses as Failures
 from holdfast.compiler.types.failures import has_plain_text
+from holdfast.limits import REQUEST_SUFFIX
 from holdfast.testing.compare import Difference
 from holdfast.testing.outcomes import Outcome, ScriptError, never, real, takes
 from holdfast.testing.places import WaitingPlace
@@ -130,7 +131,7 @@ class Generated(World):
         kind = self._data.draw(st.integers(0, 9))
         if kind == 9 and place.timeout_ms is not None:
             return never
-        if kind in (7, 8) and place.kind in ("task", "request") and self._errors:
+        if kind in (7, 8) and _may_fail(place) and self._errors:
             error = self._data.draw(st.sampled_from(self._errors))
             return takes(duration, error(f"error {self._drawn}"))
         return takes(duration, self._data.draw(values_of(_type_of(place))))
@@ -156,6 +157,11 @@ def _shown(answer: ScriptedAnswer) -> str:
     if not answer.takes_ms:
         return outcome
     return f"takes(timedelta(milliseconds={answer.takes_ms}), {outcome})"
+
+
+def _may_fail(place: WaitingPlace) -> bool:
+    is_received = place.kind == "event" and place.name.endswith(REQUEST_SUFFIX)
+    return place.kind in ("task", "request", "event", "ask") and not is_received
 
 
 def _variable(workflow: Workflow[..., Any]) -> str:

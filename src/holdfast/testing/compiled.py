@@ -491,6 +491,9 @@ def _fact(waiting: Attempt | Awaiting, over: Over) -> Fact:
     if answer.error is not None:
         assert isinstance(answer.error, Exception)
         end = end_of_error(answer.error)
+        if waiting.kind == "event":
+            received = entry, f"event {entry}", None, _FOR_EVER_MS
+            return EventReceived(*received, error=end.error, cause=end.cause)
         return FailedWith(entry, attempt, end.error, end.cause)
     if waiting.kind == "event":
         return EventReceived(entry, f"event {entry}", answer.output, _FOR_EVER_MS)

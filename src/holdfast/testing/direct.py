@@ -267,6 +267,8 @@ class _Direct:
         answer = self.lines.wait(line, place).answer
         if answer is None:
             raise RunTimedOut("")
+        if answer.error is not None:
+            raise answer.error
         return parse_payload(payload, answer.output, SEALS)
 
     def sleep(self, seconds: float, /) -> None:

@@ -447,15 +447,17 @@ def _result(frame: Frame, event: Event) -> Fact | None:
         return None
     ticket, details = (waiting.entry, waiting.attempt), event.details
     match event.type:
+        case "TaskFailed" | "TaskSucceeded" if "event" in event.holdfast:
+            event_id = str(event.holdfast["event"])
+            received = waiting.entry, event_id, details.get("output"), _FOR_EVER_MS
+            error, cause = details.get("error"), details.get("cause")
+            return EventReceived(*received, error=error, cause=cause)
         case "TaskFailed":
             return FailedWith(*ticket, details.get("error"), details.get("cause"))
         case "TaskTimedOut":
             return TimedOut(*ticket)
         case "TaskSubmitted":
             return Submitted(*ticket, details.get("output"))
-        case _ if "event" in event.holdfast:
-            event_id = str(event.holdfast["event"])
-            return EventReceived(waiting.entry, event_id, details["output"], _FOR_EVER_MS)
         case _:
             return Succeeded(*ticket, details.get("output"))
 

@@ -312,15 +312,7 @@ class Script:
         if is_function(outcome):
             _require_callable_with(outcome, place, _as_object(place.arguments))
             outcome = outcome(**_as_object(place.arguments))
-        if is_error(outcome) and place.kind == "request":
-            made = _made(outcome) if isinstance(outcome, type) else outcome
-            return ScriptedAnswer(_milliseconds(takes), error=made)
-        if is_error(outcome):
-            raise ScriptError(
-                f"{place.kind} {place.name} is scripted to raise {outcome!r}; no code raises in a "
-                "wait: script `never` to let it time out"
-            )
-        return ScriptedAnswer(_milliseconds(takes), output=_normalised(place, outcome))
+        return _answer_of(place, _milliseconds(takes), outcome)
 
     def sent_answer(self, number: int, value: Any, place: WaitingPlace) -> ScriptedAnswer:
         """Return the answer for an event or answer that was sent. `number` is its position among
@@ -328,8 +320,7 @@ class Script:
         """
         if number not in self._sent_answers:
             self._require_first(place, 1)
-            output = _normalised(place, value)
-            self._sent_answers[number] = ScriptedAnswer(0, output=output)
+            self._sent_answers[number] = _answer_of(place, 0, value)
         return self._sent_answers[number]
 
 
@@ -390,6 +381,18 @@ def _replaced(outcome: Outcome, default: Outcome) -> Outcome:
             return InTurn(tuple(_replaced(inner, default) for inner in outcomes))
         case _:
             return outcome
+
+
+def _answer_of(place: WaitingPlace, takes_ms: int, outcome: Outcome) -> ScriptedAnswer:
+    """Return the end of a wait: its data, or the error with which the other side fails it."""
+    if not is_error(outcome):
+        return ScriptedAnswer(takes_ms, output=_normalised(place, outcome))
+    if place.kind == "event" and place.name.endswith(REQUEST_SUFFIX):
+        raise ScriptError(
+            f"request {place.name.removesuffix(REQUEST_SUFFIX)} is scripted to be {outcome!r}, and "
+            "a request has data: script `never` to let the wait time out"
+        )
+    return ScriptedAnswer(takes_ms, error=_made(outcome) if isinstance(outcome, type) else outcome)
 
 
 def _normalised(place: WaitingPlace, value: Any) -> JsonValue:

@@ -12,7 +12,9 @@ from functools import partial
 from typing import Any
 
 from holdfast.core import advance
+from holdfast.core.apply import tasks
 from holdfast.core.commands import StopChild
+from holdfast.core.events import Event
 from holdfast.core.state import Awaiting, Execution
 from holdfast.errors import ServiceFault
 from holdfast.runtime import children, event_claims, follow_ups, inbox, kept_events
@@ -27,6 +29,7 @@ from tests.builders import ask, call, machine, wait_for
 from tests.sim.planted.kit import CORPUS, AttemptOutcome, Brought, Patch, Planted, Scenario
 
 _GIVE_UP = [{"ErrorEquals": ["States.ALL"], "Next": "done"}]
+_TRY_AGAIN = [{"ErrorEquals": ["Refused"], "Next": "second"}, *_GIVE_UP]
 _DONE = {"Type": "Succeed"}
 
 
@@ -65,6 +68,20 @@ ONE_EVENT = Scenario(
     "two waits, and one event",
     PAID_TWICE.machines,
     events=(Brought(40, "paid", "k1", 1, "e1"),),
+)
+FAILED_ONCE = Scenario(
+    "a wait is failed once",
+    "two waits, and one event, which fails the first",
+    {
+        "main": machine(
+            {
+                "first": wait_for("paid", "second", TimeoutSeconds=3_600, Catch=_TRY_AGAIN),
+                "second": wait_for("paid", "done", TimeoutSeconds=3_600, Catch=_GIVE_UP),
+                "done": _DONE,
+            }
+        )
+    },
+    events=(Brought(40, "paid", "k1", None, "e1", "Refused", "no"),),
 )
 QUESTIONS = Scenario(
     "two questions",
@@ -462,6 +479,15 @@ def _one_name_for_all_tenants(patch: Patch) -> None:
     patch.setattr(keys, "name", lambda _tenant, flow, name: real("default", flow, name))
 
 
+def _use_failing_events_again(patch: Patch) -> None:
+    real = tasks._with_used_event
+
+    def planted(state: Execution, event: Event) -> Execution:
+        return state if event.type == "TaskFailed" else real(state, event)
+
+    patch.setattr(tasks, "_with_used_event", planted)
+
+
 def _events_of_all_tenants(patch: Patch) -> None:
     real = keys.event
     patch.setattr(keys, "event", lambda _tenant, name, key: real("default", name, key))
@@ -476,6 +502,7 @@ PLANTED = (
     Planted("an early event is not listed", _forget_to_list, _I7, PAID_TWICE, {}),
     Planted("an event is kept twice", _keep_events_twice, _I7, PAID_TWICE, {"duplicated": 0.3}),
     Planted("an event is used after its use", _use_events_again, _I7, ONE_EVENT, {}),
+    Planted("a failing event is used again", _use_failing_events_again, _I7, FAILED_ONCE, {}),
     Planted("an event is used by two executions", _take_events_of_others, _I7, SHARED, {}),
     Planted("an ended execution keeps an event", _keep_unused_claims, _I7, GIVEN_UP, FAULTS),
     Planted(

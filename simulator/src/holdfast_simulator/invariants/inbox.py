@@ -36,6 +36,7 @@ def used_once(case: Case) -> Iterator[str]:
     for history in case.histories:
         waits = _Waits(case, mail, history)
         yield from waits.read()
+        yield from _given_up(mail, history)
         for place in waits.used_itself:
             user = users.setdefault(place, history.run)
             if user != history.run:
@@ -124,6 +125,22 @@ def _given_up_alive(case: Case) -> Iterator[str]:
                     )
 
 
+def _given_up(mail: Mail, history: StoredHistory) -> Iterator[str]:
+    """Check that no attempt is told that nothing waits for it, and its result counts all the
+    same.
+    """
+    tickets: dict[str, tuple[int, int]] = {}
+    for event in history.events:
+        own, frame = event.holdfast, event.holdfast.get("frame", "")
+        if event.type == "TaskScheduled":
+            tickets[frame] = own["entry"], own["attempt"]
+        if event.type == "TaskSucceeded" and frame in tickets:
+            entry, attempt = tickets[frame]
+            item = mail.get((keys.inbox(history.tenant, history.run), keys.heartbeat(entry)), {})
+            if int(item.get("over", 0)) >= attempt:
+                yield f"{history.run}: {entry}.{attempt} has succeeded, and was marked as over"
+
+
 # -- events ----------------------------------------------------------------------------------------
 
 
@@ -134,7 +151,8 @@ def _kept(case: Case, mail: Mail, told: Told) -> Iterator[str]:
     detail = told.request
     partition = keys.event(told.tenant, detail["name"], detail["key"])
     item = mail.get((partition, keys.stored_event(detail["id"])))
-    if item is None or not says(item, {"output": detail["data"]}):
+    said = detail if "error" in detail else {"output": detail["data"]}
+    if item is None or not says(item, said):
         yield f"event {detail['id']} was accepted, and is not stored"
         return
     is_listed = any(
@@ -240,7 +258,7 @@ class _Waits:
     def _place_of_event(self, event: Event) -> list[tuple[str, str]]:
         """Return the place of the stored event that this event of the history uses, if any."""
         wait = self.waits.get(event.holdfast.get("frame", ""))
-        if wait is None or event.type != "TaskSucceeded" or "event" not in event.holdfast:
+        if wait is None or "event" not in event.holdfast:
             return []
         return [(wait.partition, keys.stored_event(event.holdfast["event"]))]
 
@@ -248,7 +266,7 @@ class _Waits:
         where = f"the wait {wait.entry} for an event"
         if event.type == "TaskTimedOut":
             yield from self._unread(wait, event)
-        elif event.type == "TaskSucceeded":
+        elif event.type == "TaskSucceeded" or "event" in event.holdfast:
             sk = keys.stored_event(event.holdfast["event"])
             item = self.mail.get((wait.partition, sk))
             if sk in self.used:

@@ -326,7 +326,7 @@ class _Interpreter(MapRuns):
     def _event(self, arguments: Any, ending: Ending | None, *, has_timeout: bool) -> Json:
         name, key = arguments["event"], arguments["key"]
         fitting = {
-            one.id: one.data
+            one.id: one
             for one in self.scenario.events
             if (one.event, one.key) == (name, key) and one.id not in self.used
         }
@@ -336,7 +336,10 @@ class _Interpreter(MapRuns):
         if used not in fitting:
             raise Contradiction(f"{used} is not an event {name} of {key}, or was used")
         self.used.add(used)
-        return fitting[used]
+        brought = fitting[used]
+        if brought.error is not None:
+            raise StateFailure(brought.error, brought.cause, is_attempt=True)
+        return brought.data
 
     def _child(self, workflow: str, arguments: Json, ending: Ending | None) -> Json:
         ruling = None

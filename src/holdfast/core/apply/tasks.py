@@ -212,23 +212,30 @@ def _task_started(state: Execution, event: Event) -> Execution:
 
 
 def _task_succeeded(state: Execution, event: Event) -> Execution:
-    if "event" in event.holdfast:
-        # Keep the ids of events until some time after they expire. Otherwise a host whose clock is
-        # behind could accept the same event a second time.
-        over_ms, used = event.at_ms - 2 * CLOCK_ERROR_MS, state.used_events
-        # Most events expire in the order of their use. Test the others when the first one expires:
-        # an execution with thousands of events would otherwise test all of them at each one.
-        if next(iter(used.values()), over_ms) <= over_ms:
-            used = {key: expiry for key, expiry in used.items() if expiry > over_ms}
-        used = {**used, event.holdfast["event"]: event.holdfast["expires"]}
-        state = state._replace(used_events=used)
+    state = _with_used_event(state, event)
     frame = frame_of_event(state, event)
     if isinstance(frame.waiting, Awaiting):
         state = over(state, (frame.waiting.entry, frame.waiting.attempt))
     return moved(state, frame, event, waiting=Exited())
 
 
+def _with_used_event(state: Execution, event: Event) -> Execution:
+    """Note the id of the event that has ended a wait, if an event has."""
+    if "event" not in event.holdfast:
+        return state
+    # Keep the ids of events until some time after they expire. Otherwise a host whose clock is
+    # behind could accept the same event a second time.
+    over_ms, used = event.at_ms - 2 * CLOCK_ERROR_MS, state.used_events
+    # Most events expire in the order of their use. Test the others when the first one expires: an
+    # execution with thousands of events would otherwise test all of them at each one.
+    if next(iter(used.values()), over_ms) <= over_ms:
+        used = {key: expiry for key, expiry in used.items() if expiry > over_ms}
+    used = {**used, event.holdfast["event"]: event.holdfast["expires"]}
+    return state._replace(used_events=used)
+
+
 def failed(state: Execution, event: Event) -> Execution:
+    state = _with_used_event(state, event)
     frame = frame_of_event(state, event)
     waiting = FailedState(None, 0)
     if isinstance(frame.waiting, Attempt | Awaiting):

@@ -30,15 +30,18 @@ def event(
     id: str | None = None,  # noqa: A002
     execution: str | None = None,
     at: datetime | None = None,
+    error: str | None = None,
+    cause: str | None = None,
 ) -> Operation[Json]:
     """Send an event, which the first execution that waits for it uses. If it is sent twice with the
     same `id`, it counts once. With `execution` only that one may use it. `data` is None for an
-    event that the workflow declares with None. With `at` it is sent at that time, by the execution
-    whose id the result has as `later`.
+    event that the workflow declares with None. With `error` in place of data, `wait_for_event`
+    raises the error of this name, with the text `cause`. With `at` it is sent at that time, by the
+    execution whose id the result has as `later`.
     """
     moment = None if at is None else at.isoformat()
     fields = {"name": name, "key": key, "id": id, "execution": execution, "at": moment}
-    return (yield from post("/events", fields, data=data))
+    return (yield from post("/events", {**fields, "error": error, "cause": cause}, data=data))
 
 
 def request(

@@ -19,9 +19,9 @@ from holdfast.runtime.storage.json_values import printable, require_plain
 
 
 def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Store an event. `request`: name, key, data, id?, execution?. Return its id, and how many
-    executions it woke: they have waited for such an event, and may have ended since. `dropped`:
-    it was sent before, and then dropped.
+    """Store an event. `request`: name, key, data or error and cause?, id?, execution?. Return its
+    id, and how many executions it woke: they have waited for such an event, and may have ended
+    since. `dropped`: it was sent before, and then dropped.
 
     With `execution` only that one may use it. An event that starts a keyed workflow belongs to the
     execution that runs for its key: the result names it. If it starts several workflows, the result
@@ -30,7 +30,7 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     An event that the workflows take with `receive` alone is a request: its sender does not wait for
     the reply, which is stored under the id of the event.
 
-    Raises RequestError HF202, HF203, HF206, HF211, HF213; ServiceFault HF562.
+    Raises RequestError HF202, HF203, HF206, HF211, HF213, HF233; ServiceFault HF562.
     """
     name = request.get("name")
     if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):

@@ -215,7 +215,7 @@ def _since(run: str, events: Sequence[Event]) -> dict[str, list[str]]:
             tasks.append(resource.removeprefix("task:"))
         elif event.type == "TaskScheduled" and resource.startswith("workflow:"):
             children.append(child_run(run, own["entry"], own["attempt"]))
-        elif event.type == "TaskSucceeded" and "event" in own:
+        elif "event" in own:
             used.append(str(own["event"]))
     found = {"tasks": list(dict.fromkeys(tasks)), "children": children, "events": used}
     return {name: values[:_SHOWN_MAX] for name, values in found.items() if values}

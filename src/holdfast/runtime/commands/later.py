@@ -43,17 +43,20 @@ def _definition(command: str) -> Definition:
 
 
 def send_later(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
-    """Start the execution that sends the event at the time `at`. `request`: name, key, data, at,
-    id?, execution?. Return the ids of the event and, as `later`, of that execution.
+    """Start the execution that sends the event at the time `at`. `request`: name, key, data or
+    error and cause?, at, id?, execution?. Return the ids of the event and, as `later`, of that
+    execution.
 
     The id is also the name of that execution, so the same event is sent once. The data is checked
-    now, so that the sender has the error. Raises RequestError HF202, HF204, HF206, HF211, HF212.
+    now, so that the sender has the error. Raises RequestError HF202, HF204, HF206, HF211, HF212,
+    HF233.
     """
     at, name = _moment(request["at"]), request.get("name")
     is_received = isinstance(name, str) and known.is_received(name)
     kind = f"{name}{REQUEST_SUFFIX}" if is_received else name
     wanted = yield from checked(known, tenant, {**request, "name": kind}, chance)
     event: dict[str, Json] = {"name": name, "key": wanted.key, "data": wanted.data, "id": wanted.id}
+    event.update(wanted.failure)
     if wanted.execution is not None:
         event["execution"] = wanted.execution
     definition = _definition(SEND)

@@ -393,6 +393,8 @@ def kept_event(name: str, key: str, item: Item, type_name: str | None) -> dict[s
         "expires": iso_time(int(item["expires"])),
     }
     typed = {} if type_name is None else {"type": type_name}
+    if "error" in item:
+        typed["error"] = str(item["error"])
     only = item.get(inbox.ADDRESSEE)
     return {**row, **typed} if only is None else {**row, **typed, "execution": str(only)}
 

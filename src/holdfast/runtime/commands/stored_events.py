@@ -16,6 +16,7 @@ from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.runtime import event_pointers, inbox, kept_events
 from holdfast.runtime.commands import keyed, keyed_events
+from holdfast.runtime.commands.fields import error_and_cause
 from holdfast.runtime.commands.keyed import KeyRule
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import is_same, mark_of_secrets, normalised
@@ -36,7 +37,8 @@ _ID_CHARACTERS: Final = 32
 @dataclass(frozen=True, slots=True)
 class CheckedEvent:
     """An event whose data fits its type. `execution` is the only execution that may use it, if the
-    sender has named one.
+    sender has named one. `failure` has the error, and perhaps the cause, of an event that fails the
+    wait; its data is None.
     """
 
     id: str
@@ -44,22 +46,42 @@ class CheckedEvent:
     key: str
     data: Json
     execution: Any
+    failure: Mapping[str, str]
 
 
 def checked(
     known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes
 ) -> Generator[Effect, Any, CheckedEvent]:
     """Return the event of the request, with its data checked. Raises RequestError HF202, HF206,
-    HF211.
+    HF211, HF233.
     """
     name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
     wanted = yield from known.event_payload(tenant, name, key)
     what = f"event {name!r}"
     if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
         what = f"request {name.removesuffix(REQUEST_SUFFIX)!r}"
-    data = normalised(known.types, tenant, wanted, request.get("data"), what)
+    failure = _failure(request, what)
+    data = None
+    if not failure:
+        data = normalised(known.types, tenant, wanted, request.get("data"), what)
     event_id = keys.require_name(request.get("id") or chance.hex()[:20], "the id of the event")
-    return CheckedEvent(event_id, str(name), key, data, request.get("execution"))
+    return CheckedEvent(event_id, str(name), key, data, request.get("execution"), failure)
+
+
+def _failure(request: Mapping[str, Any], what: str) -> dict[str, str]:
+    """Return error and cause of an event that fails the wait, {} for another. Raises RequestError
+    HF233.
+    """
+    found = error_and_cause(request)
+    if not found:
+        return found
+    if "error" not in found:
+        raise RequestError("HF233", "an event with a cause needs the name of its error")
+    if what.startswith("request "):
+        raise RequestError("HF233", f"the {what} has data and no error: its receiver replies to it")
+    if request.get("data") is not None:
+        raise RequestError("HF233", "an event has either data or an error, and this has both")
+    return found
 
 
 def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> JsonResult:
@@ -122,7 +144,10 @@ def _store_one(
         raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
     now_ms = yield Clock()
     partition = keys.event(tenant, name, key)
-    stowed = {**(yield from inbox.stow(tenant, "events", data)), **mark_of_secrets(data)}
+    stowed: dict[str, Any] = dict(wanted.failure)
+    if not stowed:
+        stowed = {**(yield from inbox.stow(tenant, "events", data)), **mark_of_secrets(data)}
+    failing = inbox.FAILING_MARK if wanted.failure else {}
     item: Item = {
         "pk": partition,
         "sk": keys.stored_event(event_id),
@@ -131,18 +156,20 @@ def _store_one(
         "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
         "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
         **stowed,
+        **failing,
     }
     found: Item | None = None
     if wanted.execution is not None:
         log = yield from known.require_log(tenant, str(wanted.execution))
-        item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
+        item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1, **failing}
     elif rule is not None:
         # The same event may be sent twice. Use the stored one, because its execution may have
         # ended, and a new search would then start a second execution.
         found = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
         if found is None:
             slot = keyed.KeySlot(tenant, rule, key)
-            item = inbox.addressed(item, (yield from keyed.running(known, slot, chance)))
+            run = yield from keyed.running(known, slot, chance)
+            item = {**inbox.addressed(item, run), **failing}
     if found is None:
         found = yield PutIfAbsent(tables.MAIL, item)
     if found is not None and not is_same(_stowed(found), stowed):
@@ -167,4 +194,4 @@ def _store_one(
 
 
 def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: item[key] for key in ("v", "ref", "sh") if key in item}
+    return {key: item[key] for key in ("v", "ref", "sh", "error", "cause") if key in item}

@@ -6,20 +6,24 @@ of the input, or the data that the caller says was read.
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from itertools import repeat
+from typing import Any, Final, cast
 
 from holdfast.asl import error_names
+from holdfast.asl.field_errors import not_an_array
 from holdfast.asl.jsonata.jsonata import EvaluationMoment
-from holdfast.asl.program import DistributedMap, Json, MapState
+from holdfast.asl.program import ItemReader, Json, MapState
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.decision import whole_number
-from holdfast.core.map_items import batched
-from holdfast.runtime.item_formats import UnreadableItems, items_max, items_of
+from holdfast.core.map_bounds import tolerated_count, tolerated_percentage
+from holdfast.core.map_items import STATE_DATA, MapItem, batched, default_input, described
+from holdfast.core.map_run import with_whole_number
+from holdfast.runtime.item_formats import READ_TYPES, UnreadableItems, items_max, items_of
 from holdfast.stepfunctions.faults import validation
 from holdfast.stepfunctions.trial.definition import Tested
-from holdfast.stepfunctions.trial.request import MockedResult, Trial, json_of
+from holdfast.stepfunctions.trial.request import MockedResult, Trial
 from holdfast.stepfunctions.trial.stage import Bindings, Notes
 
 _EXCEEDED: Final = "The specified tolerated failure threshold was exceeded"
@@ -44,52 +48,67 @@ class MapFields:
         self._require_few_failures(items)
         return cast("Bindings", bindings["states"])["input"]
 
-    def _items(self, bindings: Bindings, moment: EvaluationMoment) -> Sequence[Json] | None:
+    def _items(self, bindings: Bindings, moment: EvaluationMoment) -> list[MapItem] | None:
         """Return the items; None when they are unknown, because a reader without mocked data gives
         them.
         """
         state = self._state
         if state.run is not None and state.run.reader is not None:
-            return self._read(state.run, bindings, moment)
-        items = cast("Bindings", bindings["states"])["input"]
+            return self._read(state.run.reader, bindings, moment)
+        found = cast("Bindings", bindings["states"])["input"]
         if state.items is not None:
-            items = state.items.evaluate(bindings, moment)
-        if state.run is not None and isinstance(items, dict):
-            items = [{"Key": key, "Value": value} for key, value in items.items()]
-        if not isinstance(items, list):
-            text = json.dumps(items, separators=(",", ":"), ensure_ascii=False)
-            raise EvaluationError("", f"Map state input must be an array but was: {text}")
+            found = state.items.evaluate(bindings, moment)
+        if not isinstance(found, list) and (state.run is None or not isinstance(found, dict)):
+            raise EvaluationError("", not_an_array(found))
+        items = described(found, repeat(STATE_DATA, len(found)))
+        if state.run is None:
+            # The context object of an inline iteration has no source.
+            items = [{"Index": item["Index"], "Value": item["Value"]} for item in items]
         if not self._is_jsonata:
-            self._notes.stages["afterItemsPath"] = items
+            self._notes.stages["afterItemsPath"] = [default_input(item) for item in items]
         return items
 
     def _read(
-        self, run: DistributedMap, bindings: Bindings, moment: EvaluationMoment
-    ) -> Sequence[Json] | None:
-        assert run.reader is not None
-        config = _evaluated(run.reader.config, bindings, moment)
-        config = config if isinstance(config, dict) else {}
-        if self._trial.reader_data is None:
+        self, reader: ItemReader, bindings: Bindings, moment: EvaluationMoment
+    ) -> list[MapItem] | None:
+        """Return the items in the mocked data, which is that of one file (AWS docs, TestState,
+        `stateConfiguration`: "as found in its original source"). A manifest only names other files,
+        so its items are unknown.
+        """
+        arguments = _evaluated(reader.arguments, bindings, moment) or {}
+        config = _evaluated(reader.config, bindings, moment) or {}
+        assert isinstance(arguments, dict)
+        assert isinstance(config, dict)
+        config = with_whole_number(config)
+        data = self._trial.reader_data
+        if data is None or config.get("InputType", "JSON") not in READ_TYPES:
             return None
         try:
-            data = _data_read(self._trial.reader_data, config)
-            pointer = config.get("ItemsPointer")
-            if isinstance(pointer, str):
-                data = _point(data, pointer)
-                self._notes.stages["afterItemsPointer"] = data
-            return data[: items_max(config)] if isinstance(data, list) else None
+            most = items_max(config)
+            found = items_of(data.encode(), config)
+            if isinstance(found, Mapping):
+                whole: Any = dict(found)
+                taken: Any = dict(itertools.islice(found.items(), most))
+            elif "ItemsPointer" in config:
+                whole = list(found)
+                taken = whole[:most]
+            else:
+                whole = taken = list(itertools.islice(found, most))
         except UnreadableItems as problem:
             error = error_names.ITEM_READER_FAILED
             raise StateError(error, str(problem), is_whole=True) from None
+        if "ItemsPointer" in config:
+            self._notes.stages["afterItemsPointer"] = whole
+        source = f"S3://{arguments.get('Bucket')}/{arguments.get('Key')}"
+        return described(taken, repeat(source, len(taken)))
 
-    def _select(self, items: Sequence[Json], bindings: Bindings, moment: EvaluationMoment) -> None:
-        inputs = list(items)
+    def _select(
+        self, items: Sequence[MapItem], bindings: Bindings, moment: EvaluationMoment
+    ) -> None:
+        inputs = [default_input(item) for item in items]
         selector = self._state.item_selector
         if selector is not None:
-            inputs = [
-                selector.evaluate(_with_item(bindings, index, item), moment)
-                for index, item in enumerate(items)
-            ]
+            inputs = [selector.evaluate(_with_item(bindings, item), moment) for item in items]
             self._notes.stages["afterItemSelector"] = inputs
         batcher = None if self._state.run is None else self._state.run.batcher
         if batcher is not None:
@@ -106,13 +125,12 @@ class MapFields:
             return
         count = _evaluated(run.tolerated_count, bindings, moment)
         if count is not None:
-            numbers["toleratedFailureCount"] = int(_number("ToleratedFailureCount", count))
+            numbers["toleratedFailureCount"] = tolerated_count(count)
         percentage = _evaluated(run.tolerated_percentage, bindings, moment)
         if percentage is not None:
-            name = "ToleratedFailurePercentage"
-            numbers["toleratedFailurePercentage"] = _number(name, percentage)
+            numbers["toleratedFailurePercentage"] = tolerated_percentage(percentage)
 
-    def _require_few_failures(self, items: Sequence[Json] | None) -> None:
+    def _require_few_failures(self, items: Sequence[MapItem] | None) -> None:
         """Check the number of failures. A mocked error stands for the errors of the failed
         iterations.
         """
@@ -141,54 +159,12 @@ class MapFields:
         return min(bounds, default=0)
 
 
-def _data_read(text: str, config: Mapping[str, Json]) -> Json:
-    """Return the data as the reader gives it; None for a manifest, which only names other files.
-    Raises StatesFault, UnreadableItems.
-
-    AWS docs, TestState, `stateConfiguration`: the data is "as found in its original source".
-    """
-    match config.get("InputType", "JSON"):
-        case "JSON":
-            return json_of(text, "MapItemReaderData")
-        case "JSONL":
-            return [json_of(line, "MapItemReaderData") for line in text.split("\n") if line.strip()]
-        case "CSV":
-            return list(items_of(text.encode(), config))
-        case _:
-            return None
-
-
 def _evaluated(template: Template | None, bindings: Bindings, moment: EvaluationMoment) -> Json:
     return None if template is None else template.evaluate(bindings, moment)
 
 
-def _number(name: str, value: Json) -> float:
-    """Return a number of at least 0 from a number or from a text that contains one."""
-    try:
-        number = float(value) if isinstance(value, str) else value
-    except ValueError:
-        number = None
-    if isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
-        cause = f"The {name} field must be a positive integer but was: {value}"
-        raise StateError(error_names.RUNTIME, cause)
-    return number
-
-
-def _with_item(bindings: Bindings, index: int, item: Json) -> Bindings:
+def _with_item(bindings: Bindings, item: MapItem) -> Bindings:
     states = cast("Mapping[str, Json]", bindings["states"])
     context = cast("Mapping[str, Json]", states["context"])
-    within: Json = {**context, "Map": {"Item": {"Index": index, "Value": item}}}
+    within: Json = {**context, "Map": {"Item": item}}
     return {**bindings, "states": {**states, "context": within}}
-
-
-def _point(data: Json, pointer: str) -> Json:
-    """Return the value at a JSON Pointer (RFC 6901); null when nothing is there."""
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(data, dict):
-            data = data.get(key)
-        elif isinstance(data, list) and key.isdecimal() and int(key) < len(data):
-            data = data[int(key)]
-        else:
-            return None
-    return data
