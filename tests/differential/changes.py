@@ -84,6 +84,55 @@ _CHANGES: Final = (
         ),
     ),
     (
+        "Counter[str]",
+        ("Counter()", "Counter(<list[str]>)", "Counter(<str>)", "Counter({{'a': <int>}})"),
+        (
+            "{x}[<str>] += <int>",
+            "{x}[<str.>] += echo(<int.>)",
+            "{x}[<str>] -= flaky(<int.>)",
+            "for {w} in <list[str]>: {x}[{w}] += 1",
+            "{v} = {x}[<str>] + {x}['k']",
+            "{v} = sum(count for _, count in {x}.most_common(<int.>))",
+            "{v} = len(''.join(one for one, _ in {x}.most_common()))",
+            "{x}.update(<list[str]>)",
+            "{x}.update(<dict[str, int]>)",
+            "del {x}[<str>]",
+            "{v} = {x}.total() if <str> in {x} else len({x})",
+            "{v} = sum({x}[one] for one in <list[str]>)",
+            "{x}[<str>] = <int>",
+        ),
+    ),
+    (
+        "defaultdict[str, int]",
+        ("defaultdict(int)", "defaultdict(int, d)"),
+        (
+            "{x}[<str>] += <int>",
+            "{x}[<str>] += flaky(<int.>)",
+            "{x}[<str.>] *= <int.>",
+            "for {w} in <list[str]>: {x}[{w}] += len({w})",
+            "{v} = {x}[<str.>]",
+            "{v} = {x}['q'] + <int>",
+            "if {x}[<str.>] > <int.>: {v} = 7",
+            "{v} = sum({x}[one] for one in sorted({x}))",
+            "{v} = {x}.get(<str>, <int.>)",
+            "{x}[<str>] = <int>",
+            "{x}.pop(<str.>, None)",
+            "{v} = 3 if {x} == <dict[str, int]> or <str> in {x} else 4",
+        ),
+    ),
+    (
+        "defaultdict[int, list[int]]",
+        ("defaultdict(list)",),
+        (
+            "{x}[<int>].append(<int>)",
+            "{x}[<int.> % 2].extend(<list[int]>)",
+            "{x}[<int.>] += [<int>]",
+            "for {w} in <list[int]>: {x}[{w} % 2].append({w})",
+            "{v} = sum(len({x}[one]) for one in {x})",
+            "{v} = len({x}) + (1 if <int.> in {x} else 0)",
+        ),
+    ),
+    (
         "set[int]",
         ("set()", "{{<int>, 1, <int.>}}", "set(xs)", "{{<list[int]::int>}}"),
         (
@@ -178,7 +227,9 @@ class ChangeStatements(Drawing):
         if self.choices.chance(40):
             rows += [f"for _ in range(2): {self._drawn(patterns[0], name, number, other)}"]
         left = f"sorted({name})" if kind in _SORTED else name
-        if kind in ("set[tuple[int, str]]", "dict[str, set[int]]"):
+        if kind in ("Counter[str]", "defaultdict[str, int]"):
+            kind, left = "dict[str, int]", f"dict({name})"
+        if kind in ("set[tuple[int, str]]", "dict[str, set[int]]", "defaultdict[int, list[int]]"):
             kind, left = "int", f"len({name})"
         rows.append(self._assigned("int", number))
         return [*rows, self._assigned(_SORTED.get(kind, kind), left)], True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -64,6 +65,7 @@ __all__ = [
     "Coded",
     "Colour",
     "CompensationFailed",
+    "Counter",
     "Decimal",
     "Level",
     "Line",
@@ -91,6 +93,7 @@ __all__ = [
     "date",
     "datetime",
     "days",
+    "defaultdict",
     "doubled",
     "each",
     "echo",

@@ -18,11 +18,16 @@ def charge(order_id: str) -> str: ...
 
 
 @workflow
-def grouped(words: list[str]) -> None:
+def grouped(words: list[str]) -> str:
     groups = defaultdict(list)
     counts = Counter(words)
     ordered = OrderedDict()
     waiting = deque(words)
+    numbers = Counter({name: words for name in words})
+    lengths = Counter(word for word in words)
+    lengths.update({len(word): 1 for word in words})
+    halves = Counter([len(word) / 2 for word in words])
+    return f"{groups} {counts}"
 
 
 @workflow

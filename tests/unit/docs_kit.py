@@ -24,6 +24,7 @@ import math
 import random
 import re
 import uuid
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal

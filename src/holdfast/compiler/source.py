@@ -15,6 +15,9 @@ from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
+from holdfast.api.tasks import Workflow
+from holdfast.compiler.default_dicts import write_default_dicts
+
 _SPACE_INSIDE_BRACKETS = re.compile(r"(?<=[(\[{]) | (?=[)\]}])")
 _TRAILING_COMMA = re.compile(r", ?(?=[)\]}])")
 
@@ -45,6 +48,11 @@ class Source:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 functions[_first_line(node)] = node
                 _name_lambdas(node)
+                found = vars(module).get(node.name)
+                is_workflow = isinstance(found, Workflow) and (
+                    found.function.__code__.co_firstlineno == _first_line(node)
+                )
+                write_default_dicts(node, module, is_workflow=is_workflow)
         return cls(_relative_file(module), tuple(text.splitlines()), functions)
 
     def find(self, function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:

@@ -2,6 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 
 from holdfast import pure, task, workflow
@@ -17,7 +18,7 @@ def charge(order_id: str) -> str: ...
 
 
 @workflow
-def grouped(words: list[str]) -> None:
+def grouped(words: list[str]) -> str:
     groups: dict[str, list[str]] = {}
     counts: dict[str, int] = {}
     for word in words:
@@ -27,6 +28,11 @@ def grouped(words: list[str]) -> None:
     for word in words:
         waiting.append(word)
     first = waiting.pop(0)
+    numbers = {key: 1 for key in words}
+    lengths = Counter(word for word in words)
+    lengths.update({str(key): n for key, n in {len(word): 1 for word in words}.items()})
+    halves = Counter([int(one) for one in [len(word) / 2 for word in words]])
+    return ", ".join(f"{word} {count}" for word, count in counts.items())
 
 
 @workflow

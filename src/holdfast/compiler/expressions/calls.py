@@ -276,6 +276,9 @@ def _ordinary(expressions: Expressions, node: ast.Call, found: object) -> TypedQ
         return refuse_call(expressions, node, "may fail to find a member", help_)
     if isinstance(found, type) or getattr(builtins, name, None) is found:
         help_ = _INSTEAD.get(found, "call it inside a @pure function")
+        if found in (collections.defaultdict, collections.Counter):
+            why = "is for a variable that is used like a plain dict: no helper and no text gets it"
+            return refuse_call(expressions, node, why, help_)
         if found is type and len(node.args) == 1:
             help_ = _test_of_class(expressions, node.args[0])
         return refuse_call(expressions, node, "has no JSONata form", help_)

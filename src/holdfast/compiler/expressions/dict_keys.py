@@ -62,7 +62,7 @@ def _is_alike(own: Type, key: Type) -> bool:
     """Return True when Python finds a key of the dict by a value exactly if their texts are
     equal.
     """
-    if own in (NEVER, key):
+    if own in (NEVER, key) or key == NEVER:
         return True
     if isinstance(own, EnumOf) and isinstance(key, EnumOf):
         return False

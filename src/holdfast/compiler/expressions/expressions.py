@@ -23,6 +23,7 @@ from holdfast.compiler.context import (
     Unit,
     path_of,
 )
+from holdfast.compiler.default_dicts import CountOf
 from holdfast.compiler.expressions import operators, sets
 from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.calls import lower_call
@@ -38,6 +39,7 @@ from holdfast.compiler.expressions.comprehensions import (
     lower_list_comprehension,
     lower_rows,
 )
+from holdfast.compiler.expressions.counters import lower_count_of
 from holdfast.compiler.expressions.decimals import decimal_step
 from holdfast.compiler.expressions.displays import lower_dict, lower_list, lower_tuple
 from holdfast.compiler.expressions.fields import help_for_field, known_fields, member_of
@@ -119,6 +121,8 @@ class Expressions:
         if node in self.hoisted:
             return self.hoisted[node]
         match node:
+            case CountOf():
+                return lower_count_of(self, node)
             case ast.Constant(value=constant):
                 return self._constant(node, constant)
             case ast.Name(id=name) if self.scope.is_local(name):

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.default_dicts import CountOf
 from holdfast.compiler.expressions.dict_keys import KEYS, written
 from holdfast.compiler.expressions.displays import NO_ENTRIES
 from holdfast.compiler.expressions.query import (
@@ -60,9 +61,10 @@ def lower_dict_call(lowering: Expressions, node: ast.Call) -> TypedQuery:
 
 
 def _entries(lowering: Expressions, node: ast.Call, given: ast.expr) -> TypedQuery:
-    if isinstance(given, ast.Name | ast.Attribute | ast.Dict | ast.DictComp | ast.BoolOp):
+    is_dict = isinstance(given, ast.Name | ast.Attribute | ast.Dict | ast.DictComp | ast.BoolOp)
+    if is_dict or isinstance(given, CountOf):
         value = lowering.lower(given)
-        if isinstance(value.type, DictOf):
+        if isinstance(value.type, DictOf) or is_refused(value.type):
             return value
     pairs = lowering.iterable(given)
     match element_of(pairs.type):

@@ -40,7 +40,7 @@ from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, Metho
 from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
 from holdfast.compiler.expressions.unknowns import as_kind, texts_of
-from holdfast.compiler.library_calls import as_library_step
+from holdfast.compiler.library_calls import as_library_step, note_failure
 from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
     DATE,
@@ -105,6 +105,8 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
         step = _as_step(lowering, node, function, value.type)
         return step or _refused(lowering, node, function, value.type)
     fails = fails_of(value, *arguments) | found[2]
+    if "ValueError" in found[2]:
+        note_failure(lowering, node, "ValueError")
     if function.attr not in _TWICE or _is_path(value.query):
         return TypedQuery(found[0], found[1], fails)
 

@@ -33,8 +33,9 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
+from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
-from holdfast.compiler.statements.named_failures import named_item
+from holdfast.compiler.statements.named_failures import named_item, named_place
 from holdfast.compiler.statements.ownership import (
     chain_of,
     has_parts_that_may_change,
@@ -133,7 +134,9 @@ def lower_item_assignment(
     current = changeable(statements, target, name)
     if current is not None and not is_refused(key.type, new.type):
         stored = Adding(statements, name, before).value(value, new.type)
-        _assign_item(statements, node, target, name, (current, key, new, stored))
+        tested = named_place(statements, target, current, key, new)
+        parts = (current, *(tested or (key, new)), stored)
+        _assign_item(statements, node, target, name, parts, is_there=tested is not None)
 
 
 def lower_item_change(
@@ -144,7 +147,7 @@ def lower_item_change(
     read = ast.Subscript(target.value, target.slice, ast.Load())
     old = named_item(statements, target, place.lower(ast.copy_location(read, target)))
     key = place.lower(target.slice)
-    if old.type == DECIMAL:
+    if old.type == DECIMAL or is_named_division(statements, node):
         whole = ast.BinOp(ast.copy_location(read, target), node.op, node.value)
         total = statements.unit.rewritten(target, ast.copy_location(whole, node))
         lower_item_assignment(statements, node, target, name, total)
@@ -170,7 +173,15 @@ def lower_item_change(
     new = operators.arithmetic(statements.unit, node, node.op, old, value)
     if not is_refused(new.type):
         stored = SHARED if may_change(new.type) else OWN
-        _assign_item(statements, node, target, name, (current, key, new, stored))
+        # The item was read, so it is there.
+        parts = (current, key, new, stored)
+        _assign_item(statements, node, target, name, parts, is_there=True)
+
+
+def is_named_division(statements: Statements, node: ast.AugAssign) -> bool:
+    """Return True for `n //= k` in a `try` whose handler names the error of a division by zero."""
+    is_division = isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod)
+    return is_division and is_caught(statements.expressions, "ZeroDivisionError")
 
 
 def _read_first(
@@ -188,6 +199,8 @@ def _assign_item(
     target: ast.Subscript,
     name: str,
     parts: tuple[TypedQuery, TypedQuery, TypedQuery, Stored],
+    *,
+    is_there: bool,
 ) -> None:
     current, key, new, stored = parts
     fails = fails_of(current, key, new)
@@ -217,7 +230,8 @@ def _assign_item(
         case ListOf(element, False) if key.type == INT:
             text = statements.unit.text(target)
             query = _replaced(current.query, key.query, new.query, join(element, new.type), text)
-            changed = TypedQuery(query, ListOf(join(element, new.type)), fails | {"IndexError"})
+            fails = fails if is_there else fails | {"IndexError"}
+            changed = TypedQuery(query, ListOf(join(element, new.type)), fails)
         case type_:
             message = f"{describe(type_)} has no items by {describe(key.type)} to change"
             help_ = _item_help(name, type_, key.type, statements.unit.text(target.slice))
