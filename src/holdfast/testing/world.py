@@ -13,7 +13,7 @@ from holdfast.api.library_models import has_computed_default
 from holdfast.api.library_signatures import VOLATILE
 from holdfast.api.limits import Limit
 from holdfast.api.tasks import Task, Workflow
-from holdfast.limits import REQUEST_SUFFIX
+from holdfast.limits import EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
@@ -136,9 +136,9 @@ class World:
         self, event: str, payload: Any = None, *, key: str | None = None, at: timedelta
     ) -> None:
         """Send an event at the time `at` after the start. With `key` None it fits any key that the
-        workflow waits for.
+        workflow waits for. `at=-days(7)`: it was sent 7 days before the start, and kept.
         """
-        moment = self._moment(at, "send(at=…)")
+        moment = self._kept(at) or self._moment(at, "send(at=…)")
         self._sent.append(Sent("event", event, payload, key, None, moment))
 
     def request(self, name: str, data: Any = None, *, key: str | None = None, at: timedelta) -> str:
@@ -157,6 +157,16 @@ class World:
         """Let a person answer the question with this title, at the time `at` after the start."""
         moment = self._moment(at, "answer(at=…)")
         self._sent.append(Sent("ask", title, answer, None, assignee, moment))
+
+    def _kept(self, at: timedelta) -> int | None:
+        """Return the time of an event that was sent before the start; None for a later one."""
+        if not isinstance(at, timedelta) or at >= timedelta():
+            return None
+        if -at > timedelta(seconds=EVENT_RETENTION_SECONDS):
+            raise ScriptError(
+                f"send(at=…) takes at least -days(14), and not {at!r}: it is not kept"
+            )
+        return self._started_ms + round(at.total_seconds() * 1_000)
 
     def _moment(self, at: timedelta, where: str) -> int:
         return self._started_ms + round(require_duration(at, where).total_seconds() * 1_000)
