@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Client, days, hours, minutes
+from holdfast.core.state import Awaiting
 from holdfast.runtime import event_claims, event_pointers, inbox
 from holdfast.runtime.maintenance import doctor
 from holdfast.runtime.storage.spread import Spread
@@ -154,12 +155,9 @@ def test_the_sweeper_and_the_doctor_find_nothing_to_do_for_an_old_event() -> Non
     run = stage.begin()
     state = stage.shop.history(run).state
     (frame,) = state.frames.values()
-    served = event_pointers.is_served(
-        stage.shop.tenant,
-        state,
-        frame.waiting,
-        stage.world.now_ms,  # type: ignore[arg-type]
-    )
+    assert isinstance(frame.waiting, Awaiting)
+    tenant, now_ms = stage.shop.tenant, stage.world.now_ms
+    served = event_pointers.is_served(tenant, state, frame.waiting, now_ms)
     assert stage.world.call(served)
     stage.rest(2 * 3_600_000)
     seen = doctor.report_one(stage.shop.tenant, Spread(), run, None, is_repairing=False)

@@ -178,14 +178,14 @@ class Generator:
         chance = self.random.random()
         if chance < 0.2:
             event, key = self.random.choice(_EVENTS)
-            arguments = {"event": event, "key": key}
+            arguments: MachineJson = {"event": event, "key": key}
             if self.count % _OLD_REFUSED_EVERY == 0:
                 arguments["kept"] = False
             return "holdfast:event.waitForTaskToken", arguments
         if chance < 0.3:
             self.asked.append(name)
-            arguments = {"title": "Approve?", "assignee": "role:clerk"}
-            return "holdfast:ask.waitForTaskToken", arguments
+            asked = {"title": "Approve?", "assignee": "role:clerk"}
+            return "holdfast:ask.waitForTaskToken", asked
         if chance < 0.45 and self.called and self.times <= _CHILD_TIMES_MAX:
             return f"holdfast:workflow:{self.random.choice(self.called)}", {}
         return f"holdfast:task:{self.random.choice(_TASKS)}", None
