@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import advance, cancelling, lanes
+from holdfast.core import advance, cancelling, lanes, waits
 from holdfast.core import decision as decision_module
 from holdfast.core.advance import is_stopped_by
 from holdfast.core.apply import apply as apply_module
@@ -20,7 +20,7 @@ from holdfast.runtime import children, follow_ups, inbox, watchdog
 from holdfast.runtime.effects import Effect, PutIfAbsent
 from holdfast.runtime.maintenance import diagnostics, quarantine
 from holdfast.runtime.storage.log import Log
-from holdfast.runtime.worker import loop, recovery
+from holdfast.runtime.worker import recovery
 from holdfast_simulator import aftermath
 from holdfast_simulator.scenarios import statemachine_scenarios
 from tests.builders import call, machine
@@ -703,8 +703,8 @@ _I9, _I10, _I11 = frozenset({"I9"}), frozenset({"I10"}), frozenset({"I11"})
 
 
 def _give_up_attempts_that_succeed(patch: Patch) -> None:
-    real = loop.abandoned_attempts
-    patch.setattr(loop, "abandoned_attempts", lambda before, after, _: real(before, after, ()))
+    real, place = waits.abandoned_attempts, "holdfast.runtime.worker.loop.abandoned_attempts"
+    patch.setattr(place, lambda before, after, _: real(before, after, ()))
 
 
 PLANTED = (
