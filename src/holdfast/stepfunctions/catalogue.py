@@ -19,6 +19,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from holdfast.asl import error_names
+from holdfast.asl.program import TaskKind
 from holdfast.asl.validation.report import MachineType
 from holdfast.core.state import LogSetting
 from holdfast.limits import RECORD_BYTES_MAX
@@ -26,7 +28,7 @@ from holdfast.runtime.child_workflows import Untyped
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import Condition, Effect, Get, Item, Put, Query, Replace
+from holdfast.runtime.effects import Condition, Effect, Get, Item, Put, Query, Replace, TaskFailed
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, require_format
@@ -41,6 +43,10 @@ _DELETING: Final = "del"
 IF_DELETING: Final = (Condition(_DELETING, "present"),)
 
 
+def knows_every_task(_name: str, _is_pure: bool) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What every operation needs: one tenant, one stack.
@@ -50,7 +56,8 @@ class Service:
     is the verified identity of the request, None for a request of a task. `spread`: over how many
     partitions the stack spreads rows. `has_history_limit`: executions end at AWS's 25,000 events.
     `may_reveal_secrets`: TestState may show what a connection adds to an HTTP request. AWS asks IAM
-    for each caller; a stack cannot, so only a local one may.
+    for each caller; a stack cannot, so only a local one may. `knows(name, is_pure)` says whether
+    this process has the code of a task.
     """
 
     programs: Programs
@@ -64,6 +71,7 @@ class Service:
     spread: Spread = field(default_factory=Spread)
     has_history_limit: bool = False
     may_reveal_secrets: bool = False
+    knows: Callable[[str, bool], bool] = knows_every_task
 
     @property
     def known(self) -> Lookup:
@@ -75,6 +83,16 @@ class Service:
             self.types,
             spread=self.spread,
         )
+
+    def missing_task(self, kind: TaskKind, name: str) -> TaskFailed | None:
+        """Return the failure of a task of the user's code that this process does not have.
+
+        An execution in the log waits for a worker that has it. A caller that waits for the response
+        cannot.
+        """
+        if kind not in ("task", "pure") or self.knows(name, kind == "pure"):
+            return None
+        return TaskFailed(error_names.RUNTIME, f"no worker knows a task named {name!r:.90}")
 
 
 @dataclass(frozen=True, slots=True)

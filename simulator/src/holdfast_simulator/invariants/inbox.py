@@ -36,6 +36,7 @@ def used_once(case: Case) -> Iterator[str]:
     for history in case.histories:
         waits = _Waits(case, mail, history)
         yield from waits.read()
+        yield from _given_up(mail, history)
         for place in waits.used_itself:
             user = users.setdefault(place, history.run)
             if user != history.run:
@@ -122,6 +123,22 @@ def _given_up_alive(case: Case) -> Iterator[str]:
                         f"{history.run}: {due.ticket} timed out at {due.came_ms}, and its heartbeat"
                         f" of {told.asked_ms} was accepted"
                     )
+
+
+def _given_up(mail: Mail, history: StoredHistory) -> Iterator[str]:
+    """Check that no attempt is told that nothing waits for it, and its result counts all the
+    same.
+    """
+    tickets: dict[str, tuple[int, int]] = {}
+    for event in history.events:
+        own, frame = event.holdfast, event.holdfast.get("frame", "")
+        if event.type == "TaskScheduled":
+            tickets[frame] = own["entry"], own["attempt"]
+        if event.type == "TaskSucceeded" and frame in tickets:
+            entry, attempt = tickets[frame]
+            item = mail.get((keys.inbox(history.tenant, history.run), keys.heartbeat(entry)), {})
+            if int(item.get("over", 0)) >= attempt:
+                yield f"{history.run}: {entry}.{attempt} has succeeded, and was marked as over"
 
 
 # -- events ----------------------------------------------------------------------------------------
