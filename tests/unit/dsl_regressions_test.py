@@ -64,6 +64,9 @@ def half(n: int) -> int:
 @workflow
 def refuse(why: str) -> NoReturn:
     reject(why)
+def add(lines: list[int], line: int) -> None:
+    lines.append(line)
+    lines.sort(key=lambda one: -one)
 LONG_LIMIT = float("inf")
 TABLE = {"a": 1}
 @task
@@ -295,6 +298,11 @@ SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
             "rows[0].append(0)\nreturn rows"
         ),
         [{"rows": [[1], [2], [3]]}],
+    ),
+    "a helper that changes its argument and orders it by a key": (
+        "xs: list[int]",
+        "add(xs, 5)\nreturn xs",
+        [{"xs": [3, 9]}],
     ),
     "a task that always raises": (
         "n: int",

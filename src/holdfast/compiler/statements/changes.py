@@ -35,6 +35,7 @@ from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
 from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
+from holdfast.compiler.statements.local_names import bound_names
 from holdfast.compiler.statements.named_failures import named_item, named_place
 from holdfast.compiler.statements.ownership import (
     chain_of,
@@ -312,12 +313,56 @@ def changeable(
         if is_inside:
             help_ = deep_copy(statements, own, name, node)
         items = statements.flow.items_of.get(name)
+        if _is_of_caller(statements, name):
+            known = _of_caller(statements, name, current.type, is_inside=is_inside)
+            message, help_ = known or (message, help_)
         if isinstance(current.type, ModelOf) and items is not None:
             message = f"`{name}` is an item of `{items}`, which is changed by giving it other items"
             help_ = f"{items} = [{_changed_copy(name, current.type)} for {name} in {items}]"
         unit.refuse(node, "HF023", message, help_)
         return None
     return current
+
+
+def _is_of_caller(statements: Statements, name: str) -> bool:
+    """Return True for a variable of the caller in the body of a helper. Another value for its name
+    would not change the value of the caller.
+    """
+    result, function = statements.result, statements.unit.functions.get(statements.scope)
+    if result is None or function is None or name.startswith("= "):
+        return False
+    if statements.pasted:
+        return name not in (result.names or ())
+    return any(part.arg == name for part in ast.walk(function.args) if isinstance(part, ast.arg))
+
+
+def _of_caller(
+    statements: Statements, name: str, type_: Type, *, is_inside: bool
+) -> tuple[str, str] | None:
+    """Return message and help for a change of a variable of the caller that is not its own; None
+    when the reason is not known.
+    """
+    unit = statements.unit
+    function = unit.functions[statements.scope]
+    holder = unit.holders.get(statements.scope.name(name))
+    if holder is not None:
+        text = unit.text(holder)
+        copied = f"copy.deepcopy({text})" if is_inside else _copy_of(text, type_)
+        message = held_elsewhere(statements, name, name)
+        return message, f"{copied}, in place of `{text}` in line {holder.lineno}"
+    message = f"`{name}` is changed here for the caller of `{function.name}`"
+    rebound = [line for line in function.body if name in bound_names(line)]
+    inner = [part for part in ast.walk(function) if isinstance(part, ast.Lambda | ast.FunctionDef)]
+    if statements.pasted:
+        return None
+    if rebound:
+        message += f", and line {rebound[0].lineno} gives the name another value"
+        return message, f"own_{name} = …, and `own_{name}` in the lines behind it"
+    if len(inner) > 1:
+        line = max(part.lineno for part in inner)
+        message += f", and line {line} has a function, which may keep the value"
+        return message, f"put the change into a helper without the function of line {line}"
+    return None
 
 
 def held_elsewhere(statements: Statements, name: str, text: str) -> str:
