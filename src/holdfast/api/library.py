@@ -74,8 +74,9 @@ def _name_of(function: Any) -> str:
     module, name = getattr(function, "__module__", None), getattr(function, "__name__", "")
     owner = getattr(function, "__self__", None)
     if type(owner).__module__ == "random":
-        # `random.random` is a method of the generator that the module keeps.
-        return f"random.{name}"
+        # `random.random` is a method of the generator that the module keeps. That of `secrets` is a
+        # SystemRandom.
+        return f"{'secrets' if type(owner).__name__ == 'SystemRandom' else 'random'}.{name}"
     if isinstance(owner, type):
         # A method of a class, such as `datetime.fromisoformat`, has no module of its own.
         return f"{owner.__module__}.{owner.__qualname__}.{name}"
