@@ -54,6 +54,7 @@ from holdfast import (
 
 __all__ = [
     "CHILDREN",
+    "LETTER",
     "TOOLS",
     "UTC",
     "UUID",
@@ -145,6 +146,8 @@ __all__ = [
     "wait_for_event",
     "workflow",
 ]
+
+LETTER = re.compile("(?P<q>[a-z])")
 
 
 class Colour(Enum):
