@@ -27,3 +27,13 @@ def some(places: Sequence[T]) -> Sequence[T]:
 def examples(count: int) -> int:
     """Return how many random examples to try: one of `STEP`, or all of them in a thorough run."""
     return count if IS_THOROUGH else count // STEP
+
+
+def stride(thorough: int, quick: int) -> int:
+    """Return the distance between two places to try."""
+    return thorough if IS_THOROUGH else quick
+
+
+def worlds(count: int) -> int:
+    """Return how many worlds or executions to run: a third, or all of them in a thorough run."""
+    return count if IS_THOROUGH else count // 3

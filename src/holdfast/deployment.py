@@ -287,8 +287,15 @@ def _stored_progress(effect: RunTask, perform: Perform) -> Outside | None:
             # An outage, or an item that this code cannot read: the task begins from its start.
             return None
 
-    pulse = StoredPulse(seconds, time.monotonic, store)
-    return Outside(pulse, lambda: False, load, pulse.save)
+    def look() -> bool:
+        try:
+            return bool(run(heartbeats.is_over(step, effect.attempt), perform))
+        except HoldfastError:
+            # An outage: the task goes on, as it does without this look.
+            return False
+
+    pulse = StoredPulse(seconds, time.monotonic, store, look)
+    return Outside(pulse, pulse.is_over, load, pulse.save)
 
 
 def _batch_of(name: str, task: Task[..., Any]) -> BatchRule | None:

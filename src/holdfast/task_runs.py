@@ -65,28 +65,44 @@ class Outside:
 
 class StoredPulse(Pulse):
     """The heartbeats of one attempt that runs in this process. Their progress is stored by
-    `store`, which returns False when it could not be stored.
+    `store`, which returns False when it could not be stored. `look` returns True once the engine no
+    longer waits for the attempt.
 
-    A third of `seconds` passes between two puts, because each costs a write. So the progress that
-    is stored after a crash may be that much older.
+    A third of `seconds` passes between two puts, and between two looks, because each costs a
+    request. So the progress that is stored after a crash may be that much older.
     """
 
     def __init__(
-        self, seconds: float, clock: Callable[[], float], store: Callable[[Any], bool]
+        self,
+        seconds: float,
+        clock: Callable[[], float],
+        store: Callable[[Any], bool],
+        look: Callable[[], bool],
     ) -> None:
         super().__init__(seconds, clock)
         self._clock = clock
         self._pause = seconds / 3
         self._store = store
+        self._look = look
         self._next = 0.0
+        self._next_look = clock() + self._pause
+        self._is_over = False
         self._unsaved: Any = None
 
     def beat(self, progress: Any = None) -> None:
         super().beat()
+        if self.is_over():
+            raise HeartbeatMissed("the execution no longer waits for this attempt")
         if progress is not None:
             self._unsaved = progress
         if self._clock() >= self._next:
             self.save()
+
+    def is_over(self) -> bool:
+        if not self._is_over and self._clock() >= self._next_look:
+            self._next_look = self._clock() + self._pause
+            self._is_over = self._look()
+        return self._is_over
 
     def save(self) -> None:
         if self._unsaved is None:

@@ -55,6 +55,7 @@ from holdfast import (
 
 __all__ = [
     "CHILDREN",
+    "LETTER",
     "TOOLS",
     "UTC",
     "UUID",
@@ -147,6 +148,8 @@ __all__ = [
     "wait_for_event",
     "workflow",
 ]
+
+LETTER = re.compile("(?P<q>[a-z])")
 
 
 class Colour(Enum):

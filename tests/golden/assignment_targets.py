@@ -8,10 +8,9 @@ from tests.golden.shop import Order, charge, notify
 
 @workflow
 def flow(order: Order, d: dict[str, int]) -> None:
-    a, order.coupon = 1, "FREE"
+    a, flow.coupon = 1, "FREE"
     a, b = 1, 2, 3
     a, b = charge(order.id, 5)
     a, *b = order
-    a, (b, *c) = order.id, order.lines
     count: str = 5
     notify(a, b)

@@ -13,7 +13,7 @@ from statemachines.fates import Fate
 from tests.builders import CHANCE
 from tests.order_shop import TENANT, OrderShop
 from tests.sim.orders_crash_test import an_order
-from tests.thorough import some
+from tests.thorough import some, stride
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -75,7 +75,7 @@ def test_an_order_cancelled_after_it_shipped_comes_back() -> None:
 @pytest.mark.parametrize("fate", [Fate.PLAIN, Fate.HOURS])
 def test_whenever_it_is_cancelled_it_is_undone_or_shipped_and_never_half(fate: Fate) -> None:
     """The bank confirms after 5 hours; around every moment at which something happens."""
-    moments = [0, 1, 10, 100, 500, 1_000, 2_000, 5_000, 30_000]
+    moments = [0, 1, 10, 100, 500, 1_000, 2_000, 5_000, 30_000][:: stride(1, 2)]
     for after_ms in [*moments, *(5 * HOUR_MS + moment for moment in moments)]:
         shop = CancellingShop()
         reason, done = shop.run(fate, cancelled(after_ms))

@@ -24,7 +24,7 @@ from holdfast_simulator.world import (
     no_faults,
 )
 from tests.builders import CHANCE, KEYS
-from tests.thorough import some
+from tests.thorough import some, stride
 
 TENANT = "default"
 DAY_MS = 86_400_000
@@ -123,9 +123,9 @@ def test_a_withdrawal_takes_everything_back() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [stride(61, 151), pytest.param(1, marks=pytest.mark.slow)])
 def test_one_crash_at_any_effect_changes_nothing(when: When, step: int) -> None:
-    """In the quick suite at every 61st effect of about eight hundred."""
+    """In the quick run at every 151st effect of about eight hundred."""
     count = CrashAt(None, when)
     company = Company(count)
     parent = company.onboard(SIGNED, WITHDREW)

@@ -20,6 +20,11 @@ def twice(d: dict[str, int], k: str) -> int:
     for _ in range(2):
         total += d[k]
     return total
+class Size(Enum):
+    SMALL = 1
+    LARGE = 2
+class Letter(StrEnum):
+    A = "a"
 """
 GIVEN: list[dict[str, Any]] = [
     {"d": {"a": 1, 'it\'s "é"': 0}, "xs": [3, 0, 2], "s": "a", "n": 1, "thing": {"a": [5]}},
@@ -169,6 +174,95 @@ except ValueError:
 except Exception:
     return "division"
 """,
+    "a division that changes a name or an item": """
+out = []
+for k in [n, 0]:
+    try:
+        n //= k
+        xs[0] %= k
+        d["a"] //= k
+        ratio = 1.5
+        ratio /= k * 0.5
+        out.append(str(ratio))
+    except ZeroDivisionError as err:
+        out.append(str(err))
+    except (IndexError, KeyError) as err:
+        out.append(str(err))
+return [out, n, xs, d]
+""",
+    "a place in a list that is changed": """
+out = []
+for place in [n, 1, -7]:
+    try:
+        xs[place] = 5 // (place + 1)
+        xs[place] += 1
+        xs[place + 2] = place
+    except IndexError as err:
+        out.append(str(err))
+try:
+    xs[n] += 1
+    rows = [[1], [2]]
+    rows[n].append(4)
+except IndexError as err:
+    out.append(str(err))
+return [out, xs]
+""",
+    "an exchange of two items": """
+try:
+    xs[0], xs[n] = xs[n], xs[0]
+except IndexError as err:
+    return [str(err), xs]
+return xs
+""",
+    "an item that a list does not have": """
+names = ["a", "it's"]
+out = []
+for k in [3, n]:
+    try:
+        out.append(str(xs.index(k)))
+        out.append(str(names.index(s)))
+        out.append(str(s.index("a")))
+        names.remove(s)
+        xs.remove(k)
+        xs.remove(k)
+    except ValueError as err:
+        out.append(str(err))
+return [out, xs, names]
+""",
+    "a member of an enum by its value": """
+out = []
+for k in [n, 2]:
+    try:
+        size = Size(k)
+        out.append(size.name)
+        out.append(Letter(s).name)
+    except ValueError as err:
+        out.append(str(err))
+return out
+""",
+    "a list with another number of items": """
+out = []
+for items in [xs, xs[:2], xs[:1]]:
+    a = 0
+    try:
+        a, b = items
+        out.append(f"{a} {b}")
+    except ValueError as err:
+        out.append(str(err))
+    try:
+        a, *others = items
+        out.append(f"{a} {len(others)}")
+        first, *others, last = items
+        out.append(f"{first} {last}")
+    except ValueError as err:
+        out.append(str(err))
+    try:
+        a, (b, c) = 7, items
+        out.append(f"{a} {b} {c}")
+    except ValueError as err:
+        out.append(f"{a} {err}")
+return out
+""",
     "a loop that an index ends": """
 total = 0
 while True:
@@ -201,7 +295,8 @@ except Exception:
 def _module(body: str) -> str:
     rows = "".join(f"    {row}\n" for row in body.strip().split("\n"))
     parameters = "d: dict[str, int], xs: list[int], s: str, n: int, thing: Any"
-    return f"{HEADER}{HELPERS}\n@workflow\ndef flow({parameters}) -> Any:\n{rows}"
+    head = f"{HEADER}\nfrom enum import Enum, StrEnum\n{HELPERS}"
+    return f"{head}\n@workflow\ndef flow({parameters}) -> Any:\n{rows}"
 
 
 @pytest.mark.parametrize("what", PROGRAMS)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum, StrEnum
-from typing import Any
+from typing import Any, NoReturn
 from pydantic import BaseModel
 from holdfast import TaskError, each, parallel, task, workflow
 
@@ -54,6 +54,19 @@ class Tree(BaseModel):
     left: Tree | None = None
 class Sized(BaseModel):
     size: int
+@task
+def reject(why: str) -> NoReturn:
+    raise Problem(why)
+def half(n: int) -> int:
+    if n % 2 == 0:
+        return n // 2
+    reject("odd")
+@workflow
+def refuse(why: str) -> NoReturn:
+    reject(why)
+def add(lines: list[int], line: int) -> None:
+    lines.append(line)
+    lines.sort(key=lambda one: -one)
 LONG_LIMIT = float("inf")
 TABLE = {"a": 1}
 @task
@@ -85,6 +98,11 @@ REFUSED = {
     "a view has no positions": ("d: dict[str, int]", "return d.values()[0]"),
     "an infinite literal": ("", "return 1e400"),
     "an infinite constant": ("", "return LONG_LIMIT"),
+    "a line behind a task that always raises": ("", 'reject("no")\nreturn 1'),
+    "one row at two places": (
+        "rows: list[list[int]]",
+        "rows[0], rows[1] = rows[1], rows[1]\nrows[0].append(1)\nreturn rows",
+    ),
     "an f-string fails before its step": ("n: int", 'return f"{10 // n} {echo(1)}"'),
     "a spread fails before a step": ("n: int", "return [*[10 // n], echo(1)]"),
     "an error is returned": (
@@ -253,6 +271,47 @@ SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
         "xs: list[int], bag: dict[str, Any]",
         "return echo(xs[0] + Sized.model_validate(bag).size)",
         [{"xs": xs, "bag": bag} for xs in ([], [1]) for bag in ({}, {"size": 3})],
+    ),
+    "an inner list of another length, after a name has its value": (
+        "rows: list[list[int]]",
+        (
+            "a = b = c = d = 0\ntry:\n    (a, b), (c, d) = rows\nexcept Exception:\n    pass\n"
+            "return [a, b, c, d]"
+        ),
+        [{"rows": rows} for rows in ([], [[1, 2], [3]], [[1], [2, 3]], [[1, 2], [3, 4]])],
+    ),
+    "targets that are items, fields and inner names": (
+        "rows: list[list[int]], tree: Tree, xs: list[int], i: int",
+        (
+            "i, rows[i][0] = 1, i\ntree.name, name = 'z', tree.name\na = xs[0] = echo(4)\n"
+            "(b, *c), rows[0] = xs, [a, i]\n[first, *rest] = each(xs, echo)\nrest.append(first)\n"
+            "return [rows, tree, xs, i, name, a, b, c, rest]"
+        ),
+        [{"rows": [[1], [2]], "tree": {}, "xs": [5, 6], "i": 0}],
+    ),
+    "rows that change places are still the list's own": (
+        "rows: list[list[int]]",
+        (
+            "for _ in range(2):\n    for i in range(len(rows) - 1):\n"
+            "        if rows[i][0] < rows[i + 1][0]:\n"
+            "            rows[i], rows[i + 1] = rows[i + 1], rows[i]\n"
+            "rows[0].append(0)\nreturn rows"
+        ),
+        [{"rows": [[1], [2], [3]]}],
+    ),
+    "a helper that changes its argument and orders it by a key": (
+        "xs: list[int]",
+        "add(xs, 5)\nreturn xs",
+        [{"xs": [3, 9]}],
+    ),
+    "a task that always raises": (
+        "n: int",
+        (
+            "if n == 0:\n    reject('none')\nif n == 5:\n    return reject('five')\n"
+            "if n == 6:\n    refuse('six')\n"
+            "try:\n    return half(n)\nexcept Problem as err:\n    return str(err)"
+        ),
+        [{"n": n} for n in (0, 1, 2, 5, 6)],
     ),
     "models that hold models of their own kind": (
         "a: Tree, b: Tree",

@@ -13,8 +13,9 @@ from holdfast.errors import NewerFormatError, RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys, Token, make_token
-from holdfast.runtime.effects import Put, RunTask, TaskSucceeded
+from holdfast.runtime.effects import Delete, Put, RunTask, TaskSucceeded
 from holdfast.runtime.maintenance import quarantine
+from holdfast.runtime.storage import tables
 from holdfast.runtime.storage.keys import execution
 from holdfast.sealed import Sealed
 from holdfast_simulator.invariants import check
@@ -179,15 +180,28 @@ def test_a_quarantined_start_is_shown_and_stopped_by_its_id() -> None:
     assert shop.describe(run)["status"] == "ABORTED"
 
 
-def test_an_accepted_execution_shows_before_its_first_record() -> None:
+@pytest.mark.parametrize("again_ms", [1, 3_600_000])
+def test_an_accepted_execution_shows_the_same_before_its_first_record(again_ms: int) -> None:
     shop = Shop(machine(NAP))
     run = shop.start()
+    before = shop.describe("order-1")
+    shop.world.now_ms += again_ms
+    assert shop.start() == run
+    assert shop.describe("order-1") == before
+    assert before["waits"] == [{"kind": "start"}]
+    settle(shop)
+    after = shop.describe("order-1")
+    assert {**after, "waits": before["waits"]} == before
 
-    assert shop.describe("order-1") == {
-        "execution": run,
-        "status": "RUNNING",
-        "waits": [{"kind": "start"}],
-    }
+
+def test_without_the_row_of_its_start_an_execution_shows_its_status() -> None:
+    shop = Shop(machine(NAP))
+    run = shop.start(name=None)
+    items = shop.world.services.items(tables.MAIL)
+    [row] = [item for item in items if str(item["pk"]).startswith("~start#")]
+    shop.world.perform(Delete(tables.MAIL, str(row["pk"]), str(row["sk"])))
+    waits = [{"kind": "start"}]
+    assert shop.describe(run) == {"execution": run, "status": "RUNNING", "waits": waits}
 
 
 @pytest.mark.parametrize("identifier", ["nobody", "0" * 26, "x" * 80])

@@ -16,6 +16,7 @@ from holdfast.errors import RequestError, WorkflowError
 from holdfast.runtime.effects import PutIfAbsent
 from holdfast_simulator.world import Killed, SimulatorWorld
 from tests.builders import CHANCE
+from tests.thorough import stride
 from tests.unit import keyed_flows
 from tests.unit.client_kit import MemoryStack
 from tests.unit.dsl_kit import loaded
@@ -234,7 +235,7 @@ def test_another_worker_between_any_two_effects_loses_no_event_and_gives_none_tw
 def test_a_crash_anywhere_gives_each_workflow_the_event_once(when: str) -> None:
     number, is_over = 0, False
     while not is_over:
-        number += 3
+        number += stride(3, 17)
         stack = MemoryStack(keyed_flows.__name__)
         left = [number]
 

@@ -96,7 +96,7 @@ ALLOWED = {
         "errors",
         "limits",
     },
-    "stepfunctions": {"runtime", "core", "asl", "errors", "limits"},
+    "stepfunctions": {"runtime", "core", "asl", "errors", "limits", "service_names"},
     "integrations": {
         "service_names",
         "runtime",

@@ -19,6 +19,7 @@ from holdfast.testing import World
 from holdfast_simulator.invariants import StoredHistory, histories
 from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.builders import CHANCE, Machine, call, machine, wait_for
+from tests.thorough import some
 from tests.unit.child_kit import TENANT, Family, call_of
 from tests.unit.dsl_kit import loaded
 
@@ -155,7 +156,7 @@ def of(family: Family, workflow: str) -> list[StoredHistory]:
     return [one for one in histories(family.world) if one.state.workflow == workflow]
 
 
-@pytest.mark.parametrize("step", range(56))
+@pytest.mark.parametrize("step", some(range(56)))
 def test_a_crash_anywhere_sends_one_event_and_starts_one_execution(step: int) -> None:
     """The `step`th effect after the start kills its process, before or after it."""
     left, is_armed = step // 2, False

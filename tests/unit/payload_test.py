@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.asl.jsonata.jsonata import EvaluationMoment
@@ -13,6 +13,7 @@ from holdfast.asl.jsonpath.dataflow import ERROR_DATA, RESULT_DATA
 from holdfast.asl.jsonpath.jsonpath import PathSyntaxError
 from holdfast.asl.jsonpath.payload import compile_payload, variables_of
 from holdfast.asl.template import StateError
+from tests.thorough import examples
 
 MOMENT = EvaluationMoment(now_ms=0, draw=lambda: 0.5)
 
@@ -53,6 +54,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=examples(400), deadline=None)
 @given(JSON)
 def test_a_value_without_a_dynamic_field_is_handed_out_as_it_is(value: Any) -> None:
     if '.$"' in repr(value).replace("'", '"'):
@@ -60,6 +62,7 @@ def test_a_value_without_a_dynamic_field_is_handed_out_as_it_is(value: Any) -> N
     assert compile_payload(value).evaluate(bindings({}), MOMENT) is value
 
 
+@settings(max_examples=examples(400), deadline=None)
 @given(st.dictionaries(st.text().filter(lambda key: not key.endswith(".$")), JSON))
 def test_literals_beside_dynamic_fields_are_not_changed(value: dict[str, Any]) -> None:
     if '.$"' in repr(value).replace("'", '"'):

@@ -13,11 +13,12 @@ import pytest
 from holdfast.core.events import DURABLE_EVENTS
 from holdfast.proofs.bounds import Worst, retry_seconds_of, worst_of
 from holdfast.proofs.graph import levels_of
+from tests.thorough import some
 from tests.unit.core_kit import Case
 from tests.unit.proofs_machines import Machines, random_run
 
 ROOT = Path(__file__).parents[2]
-SEEDS = range(300)
+SEEDS = some(range(300))
 
 
 def counted(case: Case) -> tuple[int, int, int]:
@@ -75,7 +76,7 @@ def test_the_workflows_of_this_repository_stay_within_their_bounds(name: str) ->
     definition: Any = json.loads((ROOT / "statemachines" / f"{name}.asl.json").read_text())
     worst = worst_of(levels_of(definition))
     line = {"sku": "a", "qty": 1, "unit_pence": 5, "description": None}
-    for seed in range(100):
+    for seed in some(range(100)):
         random = Random(seed)
         goods = random.randint(0, 3)
         order = {"id": "1", "lines": [line] * goods, "customer_id": None, "country": "x"}

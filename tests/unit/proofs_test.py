@@ -23,6 +23,7 @@ from holdfast.proofs.tasks import TaskFacts, facts_of_tasks
 from holdfast.testing import World
 from tests.builders import Machine, call, machine, wait_for
 from tests.stopwatch import stopwatch
+from tests.thorough import some
 from tests.unit import condition_flows
 from tests.unit.dsl_kit import loaded
 from tests.unit.proofs_machines import Machines
@@ -631,7 +632,7 @@ def test_a_race_between_bounds_that_are_not_known_yet_takes_the_longer() -> None
 # -- all together ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", some(range(150)))
 def test_a_random_machine_is_reported_on_and_valid(seed: int) -> None:
     definition = Machines(Random(seed)).machine()
     assert not diagnose(json.dumps(definition))

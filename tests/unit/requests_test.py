@@ -19,6 +19,7 @@ from holdfast.testing import World, never, real
 from holdfast_simulator.invariants import check
 from holdfast_simulator.world import Killed
 from tests.builders import Shop
+from tests.thorough import stride as quick_stride
 from tests.unit import request_flows
 from tests.unit.client_kit import MemoryStack
 from tests.unit.dsl_kit import loaded
@@ -280,7 +281,7 @@ def test_an_error_of_an_expression_rejects_too() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [quick_stride(7, 23), pytest.param(1, marks=pytest.mark.slow)])
 def test_a_crash_anywhere_applies_a_request_once_and_keeps_its_reply(
     when: str, stride: int
 ) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
-from tests.unit.states_kit import PLACE
+from holdfast.stepfunctions.api import StatesApi
+from tests.unit.states_kit import PLACE, ROLE
 from tests.unit.states_world import PASS, Office, states
 
 CALL = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets"}
@@ -166,3 +168,33 @@ def test_executions_of_an_express_machine_are_not_listed() -> None:
     machine = office.create(states(A=PASS), type="EXPRESS")
     code, _ = office.refusal("ListExecutions", stateMachineArn=machine)
     assert code == "StateMachineTypeNotSupported"
+
+
+@pytest.mark.parametrize("resource", ["holdfast:task:pack", "holdfast:pure:pack"])
+def test_a_task_that_no_worker_has_fails_a_call_that_waits(resource: str) -> None:
+    ran: list[str] = []
+
+    def perform(task: RunTask) -> TaskSucceeded:
+        ran.append(task.name)
+        return TaskSucceeded(1)
+
+    office = Office(perform)
+    is_known = [True]
+    office.service = replace(office.service, knows=lambda name, _: is_known[0] and name == "pack")
+    office.api = StatesApi(office.service)
+    state = {"Type": "Task", "Resource": resource, "Arguments": {}}
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "Caught"}]
+    machine = office.create(states(A={**state, "Catch": catch}, Caught=PASS), type="EXPRESS")
+    definition = json.dumps(states(A=state))
+    tested = {"definition": definition, "stateName": "A", "roleArn": ROLE}
+    assert office.call("StartSyncExecution", stateMachineArn=machine)["output"] == "1"
+    assert office.call("TestState", **tested)["output"] == "1"
+    assert ran == ["pack", "pack"]
+    is_known[0] = False
+    for answer in (
+        office.call("StartSyncExecution", stateMachineArn=machine),
+        office.call("TestState", **tested),
+    ):
+        assert (answer["status"], answer["error"]) == ("FAILED", "States.Runtime")
+        assert answer["cause"] == "no worker knows a task named 'pack'"
+    assert ran == ["pack", "pack"]

@@ -397,3 +397,90 @@ def test_an_arn_without_a_name_is_refused_before_anything_is_looked_up() -> None
     for operation in ("DeleteStateMachine", "ListStateMachineAliases", "ListStateMachineVersions"):
         code, _ = desk.refusal(operation, stateMachineArn=PLACE.machine("/part"))
         assert code == "InvalidArn"
+
+
+# -- the actions of services -----------------------------------------------------------------------
+
+SDK = "arn:aws:states:::aws-sdk:"
+
+
+def calling(action: str) -> dict[str, Any]:
+    return {"Type": "Task", "Resource": f"{SDK}{action}", "End": True}
+
+
+def unknown(action: str, place: str) -> dict[str, str]:
+    return {
+        "severity": "ERROR",
+        "code": "SCHEMA_VALIDATION_FAILED",
+        "message": f"The resource provided {SDK}{action} is not recognized. The value is not a "
+        "valid resource ARN, or the resource is not available in this region.",
+        "location": place,
+    }
+
+
+def found_in(states: dict[str, Any]) -> Any:
+    text = json.dumps({"StartAt": next(iter(states)), "States": states})
+    return Desk().call("ValidateStateMachineDefinition", definition=text)["diagnostics"]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "s3:getObject",
+        "s3:putObject.waitForTaskToken",
+        "cognitoidentityprovider:adminGetUser",
+        "rds:createDBInstance",
+        "nothing:atAll",  # it may be a name of the Java SDK
+    ],
+)
+def test_an_action_that_its_service_may_have_is_accepted(action: str) -> None:
+    assert found_in({"A": calling(action)}) == []
+
+
+@pytest.mark.parametrize("action", ["s3:getObjects", "sfn:startExecutions.waitForTaskToken"])
+def test_an_action_that_its_service_does_not_have_is_refused(action: str) -> None:
+    assert found_in({"A": calling(action)}) == [unknown(action, "/States/A/Resource")]
+    machine = {"StartAt": "A", "States": {"A": calling(action)}}
+    desk = Desk()
+    request = {"name": "m", "definition": json.dumps(machine), "roleArn": ROLE}
+    code, message = desk.refusal("CreateStateMachine", **request)
+    assert code == "InvalidDefinition"
+    assert message.endswith("available in this region. at /States/A/Resource'")
+    arn = desk.create("n")
+    update = {"stateMachineArn": arn, "definition": json.dumps(machine)}
+    assert desk.refusal("UpdateStateMachine", **update) == (code, message)
+    mock = {"result": "{}", "fieldValidationMode": "NONE"}
+    for tested, name in ((machine, {"stateName": "A"}), (calling(action), {})):
+        refused = desk.refusal("TestState", definition=json.dumps(tested), mock=mock, **name)
+        assert refused[0] == "InvalidDefinition"
+        assert "is not recognized" in refused[1]
+
+
+def test_an_unknown_action_is_found_wherever_its_state_is() -> None:
+    inner = {"StartAt": "In", "States": {"In": calling("s3:no")}}
+    second = {"StartAt": "Two", "States": {"Two": calling("s3:none")}}
+    states: dict[str, Any] = {
+        "Both": {"Type": "Parallel", "Branches": [inner, second], "Next": "Each"},
+        "Each": {
+            "Type": "Map",
+            "ItemProcessor": {"StartAt": "I", "States": {"I": calling("s3:never")}},
+            "Next": "Old",
+        },
+        "Old": {
+            "Type": "Map",
+            "Iterator": {"StartAt": "O", "States": {"O": calling("s3:gone")}},
+            "End": True,
+        },
+    }
+    assert found_in(states) == [
+        unknown("s3:no", "/States/Both/Branches[0]/States/In/Resource"),
+        unknown("s3:none", "/States/Both/Branches[1]/States/Two/Resource"),
+        unknown("s3:never", "/States/Each/ItemProcessor/States/I/Resource"),
+        unknown("s3:gone", "/States/Old/Iterator/States/O/Resource"),
+    ]
+
+
+def test_an_action_is_looked_up_only_in_a_definition_without_another_error() -> None:
+    found = found_in({"A": {**calling("s3:no"), "Next": "A"}})
+    assert [one["code"] for one in found] == ["SCHEMA_VALIDATION_FAILED"]
+    assert "is not recognized" not in found[0]["message"]

@@ -230,6 +230,25 @@ def test_a_mocked_result_has_to_be_a_possible_answer_of_the_service() -> None:
     assert tried(state, mock={**wrong, "fieldValidationMode": "NONE"})["status"] == "SUCCEEDED"
 
 
+@pytest.mark.parametrize(
+    ("action", "field"),
+    [
+        ("aws-sdk:costexplorer:getCostAndUsage", "ResultsByTime"),
+        ("aws-sdk:elasticloadbalancing:describeLoadBalancers", "LoadBalancerDescriptions"),
+        ("aws-sdk:cloudwatchlogs:describeLogGroups", "LogGroups"),
+        ("aws-sdk:iotdataplane:listNamedShadowsForThing", "Results"),
+        ("emr-containers:startJobRun", "Id"),
+    ],
+)
+def test_a_mocked_result_is_checked_by_the_service_of_the_java_sdks_name(
+    action: str, field: str
+) -> None:
+    state = a_task(Resource=f"arn:aws:states:::{action}")
+    code, message = refusal(state, mock=mocked({field: 5}))
+    assert code == "ValidationException"
+    assert message.startswith(f"Mock result schema validation error: Field '{field}' must be a")
+
+
 def test_a_required_field_may_be_missing_where_only_the_present_are_validated() -> None:
     state = a_task(Resource="arn:aws:states:::states:startExecution", Arguments={})
     assert refusal(state, mock=mocked({})) == (

@@ -306,7 +306,12 @@ def test_a_machine_has_no_more_versions_than_its_quota(monkeypatch: pytest.Monke
     desk = machine_of_versions(2)
     again = desk.call("PublishStateMachineVersion", stateMachineArn=ARN)
     assert again["stateMachineVersionArn"] == PLACE.version("m", 2)  # that revision has a version
-    desk.call("UpdateStateMachine", stateMachineArn=ARN, definition=definition("3"))
+    changed = {"stateMachineArn": ARN, "definition": definition("3")}
+    assert desk.refusal("UpdateStateMachine", **changed, publish=True)[0] == (
+        "ServiceQuotaExceededException"
+    )
+    assert desk.call("DescribeStateMachine", stateMachineArn=ARN)["definition"] == definition("2")
+    desk.call("UpdateStateMachine", **changed)
     code, message = desk.refusal("PublishStateMachineVersion", stateMachineArn=ARN)
     assert code == "ServiceQuotaExceededException"
     assert message == (

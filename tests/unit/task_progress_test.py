@@ -84,7 +84,7 @@ def test_progress_is_stored_at_most_three_times_within_a_heartbeat() -> None:
         stored.append(progress)
         return len(stored) != 2
 
-    pulse = StoredPulse(30, lambda: now[0], store)
+    pulse = StoredPulse(30, lambda: now[0], store, lambda: False)
     for second in range(30):
         now[0] = float(second)
         pulse.beat(second)

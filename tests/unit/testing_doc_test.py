@@ -13,10 +13,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "testing.md"
 HISTORY = Path(__file__).parents[1] / "golden" / "recorded" / "order-17.json"
 HEADER = """
 from __future__ import annotations
+import uuid
 from pathlib import Path
+from uuid import UUID
 from pydantic import BaseModel
 from holdfast import (
-    Retry, TaskError, ask, compensating, days, hours, minutes, role, seconds, task, workflow,
+    Retry, TaskError, ask, compensating, days, hours, minutes, role, seconds, task, wait_for_event,
+    workflow,
 )
 from holdfast.testing import (
     World, check_workflow, fails, in_turn, never, real, replay, takes,

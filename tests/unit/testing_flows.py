@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+import random
+import uuid
+
+from pydantic import BaseModel, HttpUrl
 
 from holdfast import (
     BlockTimeout,
@@ -15,6 +18,7 @@ from holdfast import (
     first,
     hours,
     minutes,
+    publish,
     role,
     seconds,
     shielded,
@@ -225,3 +229,30 @@ def poll_until_done(job: str) -> str:
 @workflow
 def parent(order: str) -> str:
     return buy(order, 5)
+
+
+@workflow
+def notify_and_confirm(key: str) -> bool:
+    notify(key)
+    return wait_for_event("bank.confirmed", bool, key=key)
+
+
+@workflow
+def sleep_notify_and_confirm(key: str) -> bool:
+    sleep(hours(1))
+    notify(key)
+    return wait_for_event("bank.confirmed", bool, key=key)
+
+
+@workflow
+def draw_twice() -> list[str]:
+    token = str(uuid.uuid4())
+    return [token, str(random.randint(1, 6)), str(random.randint(1, 6))]
+
+
+@workflow(key="counter", starts_on="count")
+def count_for_ever(counter: str, link: HttpUrl | None = None) -> None:
+    total = 0
+    while True:
+        total += wait_for_event("count", int, key=counter)
+        publish("total", total)

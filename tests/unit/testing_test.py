@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import random
 import re
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -284,6 +288,54 @@ def test_the_output_of_a_failure_names_unused_events() -> None:
     world.send("bank.confirmde", True, key="k1", at=hours(2))
     with pytest.raises(AssertionError, match=r"not asked for: event bank.confirmde \(sent, key="):
         _ = world.run(flows.sleep_and_confirm, "k1").output
+
+
+def test_a_scripted_function_sends_for_one_execution_alone() -> None:
+    def calls(*_: object, **__: object) -> None:
+        world.send("bank.confirmed", True, key="k1", at=hours(1))
+        world.send("bank.confirmed", False, key="k2", at=hours(1))
+
+    world = World({flows.notify: calls})
+    for _ in range(2):
+        run = world.run(flows.notify_and_confirm, "k1")
+        assert (run.output, run.ended) == (True, hours(1))
+        assert run.unused == ["event bank.confirmed (sent, key='k2')"]
+
+
+def test_a_scripted_function_sends_not_before_its_task_begins() -> None:
+    def calls(text: str) -> None:
+        world.send("bank.confirmed", True, key=text, at=seconds(1))
+
+    world = World({flows.notify: takes(hours(2), calls)})
+    run = world.run(flows.sleep_notify_and_confirm, "k1")
+    assert (run.output, run.ended) == (True, hours(3))
+
+
+def test_a_function_that_draws_values_is_scripted() -> None:
+    world = World({uuid.uuid4: UUID(int=7), random.randint: in_turn(2, 5)})
+    run = world.run(flows.draw_twice)
+    assert (run.output, run.unused) == ([str(UUID(int=7)), "2", "5"], [])
+    failed = World({uuid.uuid4: OSError("no entropy")}).run(flows.draw_twice)
+    assert (failed.error, failed.cause) == ("OSError", "no entropy")
+
+
+def test_only_functions_that_draw_values_are_scripted() -> None:
+    with pytest.raises(ScriptError, match=r"a function that draws a value \(uuid.uuid4\)"):
+        World({math.ceil: 3})
+
+
+def test_a_generated_run_of_a_workflow_with_a_key_is_stopped() -> None:
+    links = [None, "https://a.example"]
+    ended = check_workflow(flows.count_for_ever, examples=10, seed=1, inputs={"link": links})
+    assert ended["ABORTED"] > 0
+    assert set(ended) <= {"ABORTED", "FAILED"}
+
+
+def test_a_generated_input_without_a_strategy_is_named() -> None:
+    with pytest.raises(ScriptError, match=r"no value can be drawn for link: .*inputs=\{'link': "):
+        check_workflow(flows.count_for_ever, examples=50, seed=1)
+    with pytest.raises(ScriptError, match="count_for_ever has no parameter lnk"):
+        check_workflow(flows.count_for_ever, inputs={"lnk": [None]})
 
 
 def test_a_loop_that_the_script_never_ends_is_refused() -> None:

@@ -14,6 +14,7 @@ from holdfast.limits import WAIT_ROW_KEPT_SECONDS
 from holdfast.runtime.effects import Effect, RunTask, TaskFailed
 from holdfast_simulator.world import Killed, SimulatorWorld, When
 from tests.builders import Machine, Shop, add, ask, call, machine, wait_for
+from tests.thorough import stride
 from tests.unit.child_kit import TENANT, Family, call_of
 
 HOUR_MS = 3_600_000
@@ -233,7 +234,7 @@ def test_whatever_effect_kills_its_worker_the_index_agrees_with_the_log_in_the_e
 ) -> None:
     number, is_over = 0, False
     while not is_over:
-        number += 1
+        number += stride(1, 7)
         hook = KillAt(number, moment)
         shop = Shop(ORDER, hook=hook)
         run = shop.start()

@@ -210,6 +210,14 @@ class Services:
         """Return the stored rows of the partition, by key. It is no effect and costs no unit."""
         return self._tables[table].partition(pk)
 
+    def row(self, table: TableName, pk: str, sk: int | str) -> Item | None:
+        """Return one stored row. It is no effect and costs no unit."""
+        return self._tables[table].get(pk, sk)
+
+    def first_key(self, table: TableName, pk: str) -> int | str | None:
+        """Return the sort key of the first stored row of the partition."""
+        return self._tables[table].first_key(pk)
+
     def blobs(self) -> dict[str, bytes]:
         return dict(self._blobs)
 

@@ -83,6 +83,10 @@ class MemoryTable:
     def has_partition(self, pk: str) -> bool:
         return pk in self._keys
 
+    def first_key(self, pk: str) -> KeyValue | None:
+        keys = self._keys.get(pk)
+        return keys[0] if keys else None
+
     def partition(self, pk: str) -> list[Item]:
         keys = self._keys.get(pk)
         return [] if keys is None else [self._items[pk][key] for key in keys]

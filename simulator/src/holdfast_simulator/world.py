@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
@@ -159,17 +159,17 @@ class SimulatorWorld:
         self._last_sweep_ms = self.now_ms
         try:
             for shard in range(DUE.count(self.spread)):
-                if self._due(shard):
+                if self._has_rows(keys.due_partition(shard)):
                     sweep = partial(
                         sweeper.sweep, archives=self.setting.archives, spread=self.spread
                     )
                     self._sweep_shard(sweep, shard)
             for shard in range(STARTS.count(self.spread)):
-                if self._starts(shard):
+                if self._has_rows(keys.pending_starts(shard)):
                     self._sweep_shard(lost_starts.sweep, shard)
             if self.setting.archives:
                 for shard in range(DUE.count(self.spread)):
-                    if self._archives(shard):
+                    if self._has_rows(keys.archive_partition(shard)):
                         self._sweep_shard(due_archives.sweep, shard)
             for queue in DEAD_LETTERS:
                 for letter in self.services.receive(queue):
@@ -230,8 +230,8 @@ class SimulatorWorld:
     def _sweep_ms(self) -> int | None:
         """The next full minute at which a sweep finds anything; the others are left out."""
         shards = range(DUE.count(self.spread))
-        looks = _earliest(self._due(shard) for shard in shards)
-        archives = _earliest(self._archives(shard) for shard in shards)
+        looks = self._earliest(map(keys.due_partition, shards))
+        archives = self._earliest(map(keys.archive_partition, shards))
         looks += [at_ms + SWEEP_AHEAD_SECONDS * 1_000 for at_ms in archives]
         looks += [at_ms + SWEEP_AHEAD_SECONDS * 1_000 for at_ms in self._lost_start_ms()]
         if self.services.next_visible_ms(DEAD_LETTERS) is not None:
@@ -246,33 +246,32 @@ class SimulatorWorld:
         """When the sweeper reads the rows of starts that have no log. Those that have one lead to
         nothing as a rule, and a sweep for them would only move the clock.
         """
-        return [
-            int(str(row["sk"])[:15]) + FIRST_MS
-            for shard in range(STARTS.count(self.spread))
-            for row in self._starts(shard)
-            if str(row["sk"]) > self._starts_read(shard)
-            and not self.services.has_partition(tables.EXECUTIONS, _log_of(row))
-        ]
+        found: list[int] = []
+        for shard in range(STARTS.count(self.spread)):
+            partition = keys.pending_starts(shard)
+            if not self._has_rows(partition):
+                continue
+            read = self._starts_read(shard)
+            found += [
+                int(str(row["sk"])[:15]) + FIRST_MS
+                for row in self.services.partition(tables.MAIL, partition)
+                if str(row["sk"]) > read
+                and not self.services.has_partition(tables.EXECUTIONS, _log_of(row))
+            ]
+        return found
 
-    def _due(self, shard: int) -> Sequence[Item]:
-        return self.services.partition(tables.MAIL, keys.due_partition(shard))
-
-    def _archives(self, shard: int) -> Sequence[Item]:
-        return self.services.partition(tables.MAIL, keys.archive_partition(shard))
-
-    def _starts(self, shard: int) -> Sequence[Item]:
-        return self.services.partition(tables.MAIL, keys.pending_starts(shard))
+    def _has_rows(self, partition: str) -> bool:
+        return self.services.has_partition(tables.MAIL, partition)
 
     def _starts_read(self, shard: int) -> str:
         """Return the sort key up to which the sweeper has read the shard."""
-        sort = keys.starts_read(shard)
-        rows = self.services.partition(tables.MAIL, keys.STARTS_READ)
-        return next((str(row["to"]) for row in rows if row["sk"] == sort), "")
+        row = self.services.row(tables.MAIL, keys.STARTS_READ, keys.starts_read(shard))
+        return "" if row is None else str(row["to"])
 
-
-def _earliest(partitions: Iterable[Sequence[Item]]) -> list[int]:
-    """Return the time of the first row of each partition: the rows are in the order of time."""
-    return [int(str(rows[0]["sk"]).partition("#")[0]) for rows in partitions if rows]
+    def _earliest(self, partitions: Iterable[str]) -> list[int]:
+        """Return the time of the first row of each partition: the rows are in the order of time."""
+        firsts = (self.services.first_key(tables.MAIL, partition) for partition in partitions)
+        return [int(str(first).partition("#")[0]) for first in firsts if first is not None]
 
 
 def _log_of(start: Item) -> str:

@@ -47,8 +47,8 @@ class NoJson(Misfit):
 #: start slower.
 _PLAIN: Final = (int, str, bool, type(None))
 _WHOLE_MAX: Final = 2**53
-#: How Python annotates a function that never returns.
-_NO_RESULT: Final = (typing.NoReturn, typing.Never)
+#: How Python annotates a function that always raises.
+NO_RESULT: Final = (typing.NoReturn, typing.Never)
 
 
 class _Form:
@@ -75,9 +75,7 @@ class _Form:
             raise RequestError(
                 "HF520",
                 f"pydantic cannot read the annotation {shown!s:.100}: {reason}",
-                help="-> None, also for a function that always raises"
-                if self._annotation in _NO_RESULT
-                else "annotate with a model, a dataclass, or a type that pydantic knows",
+                help="annotate with a model, a dataclass, or a type that pydantic knows",
             ) from None
 
     def _is_plain(self, value: object) -> bool:
@@ -166,8 +164,10 @@ class Boundary:
             self._parameters[name] = _Form(annotations.get(name, Any))
             if parameter.default is not inspect.Parameter.empty:
                 self._defaults[name] = parameter.default
-        self._result = _Form(annotations.get("return", Any))
-        self._returns_nothing = annotations.get("return", Any) is type(None)
+        result = annotations.get("return", Any)
+        self._always_raises = result in NO_RESULT
+        self._returns_nothing = result is type(None)
+        self._result = _Form(type(None) if self._always_raises else result)
 
     def parse_arguments(
         self, arguments: Mapping[str, JsonValue], seals: Seals = NO_SEALS
@@ -229,6 +229,8 @@ class Boundary:
 
     def dump_result(self, result: object, seals: Seals = NO_SEALS) -> JsonValue:
         """Return the JSON of a returned value. Raises Misfit."""
+        if self._always_raises:
+            raise Misfit(["result: returned, but its annotation says that it always raises"])
         return _normalised(self._result, result, "result", seals)
 
     def parse_result(self, result: JsonValue, seals: Seals = NO_SEALS) -> Any:

@@ -65,11 +65,13 @@ class Harness(Protocol):
         *,
         arguments: Mapping[str, Any],
         timeout_seconds: float | None,
+        kept: bool = True,
     ) -> Any:
         """Return a `payload`: the event with this `name`, or the answer to the question with the
         title `name`.
 
-        `arguments` has the `key` of an event, or `assignee` and `details` of a question.
+        `arguments` has the `key` of an event, or `assignee` and `details` of a question. Without
+        `kept` an event counts only if it was sent after the execution started.
         """
 
     def sleep(self, seconds: float, /) -> None:

@@ -131,8 +131,9 @@ class TaskContext:
     def cancelled(self) -> bool:
         """Return True when the engine no longer waits for this attempt: the execution was stopped
         or has continued without it, or the attempt's time-out has passed. A long task should read
-        this regularly and return when it is True. It is always False outside of a pool's worker and
-        a container.
+        this regularly and return when it is True. A task that the engine runs itself learns it if
+        it declares `heartbeat=`, and looks each third of that time; in a group or another function
+        it is always False.
         """
         return self.is_over()
 
@@ -207,8 +208,8 @@ def heartbeat(progress: object = None) -> None:
     the next attempt gets it as `task_context().progress`.
 
     Raises HeartbeatMissed when the attempt is over: the last heartbeat is too long ago, so a retry
-    may already run; or, on a worker of a pool, the engine no longer waits for the attempt. In any
-    other task, and outside an engine, it does nothing.
+    may already run; or the engine no longer waits for the attempt, because the execution was
+    stopped. In any other task, and outside an engine, it does nothing.
     """
     pulse = _pulse.get()
     if pulse is not None:

@@ -157,6 +157,7 @@ def service_of(host: Host, place: tuple[str, str, str], caller: str | None = Non
         front.spread,
         host.has_history_limit,
         host.may_reveal_secrets,
+        host.setting.knows,
     )
 
 

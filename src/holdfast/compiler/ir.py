@@ -344,10 +344,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class WaitForEvent:
+    """`kept`: the wait may use an event that was stored before the execution started."""
+
     event: str
     payload: Any
     key: TypedQuery
     timeout: TypedQuery | None
+    kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)

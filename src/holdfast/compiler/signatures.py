@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from holdfast.api.boundary import NO_RESULT
 from holdfast.compiler.context import Unit
 from holdfast.compiler.types.annotations import from_annotation, unreadable_part
-from holdfast.compiler.types.types import UNKNOWN, Type
+from holdfast.compiler.types.types import NEVER, UNKNOWN, Type
 
 _KINDS: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -49,7 +50,10 @@ def signature_of(function: Callable[..., Any]) -> Signature:
         hints, fault = {}, _fault(error)
     parameters = _python_signature(function).parameters
     types = {name: from_annotation(hints.get(name, Any)) for name in parameters}
-    result = from_annotation(hints["return"]) if "return" in hints else UNKNOWN
+    if hints.get("return") in NO_RESULT:
+        result: Type = NEVER
+    else:
+        result = from_annotation(hints["return"]) if "return" in hints else UNKNOWN
     is_plain = all(parameter.kind in _KINDS for parameter in parameters.values())
     return Signature(types, result, is_plain, fault)
 

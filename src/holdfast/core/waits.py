@@ -67,6 +67,7 @@ from holdfast.core.commands import (
     StopChild,
     entry_of,
 )
+from holdfast.core.facts import Fact, FailedWith, Succeeded
 from holdfast.core.state import (
     ANSWERED_LATER,
     Admission,
@@ -500,6 +501,38 @@ def open_lanes(state: Execution, children: ChildExecutions) -> list[int]:
     """
     running = (lane for entry, lane in state.children if entry == children.entry)
     return sorted(lane for lane in running if children.is_open(lane))
+
+
+def abandoned_attempts(
+    before: Iterable[Command], after: Execution, offered: Iterable[Fact]
+) -> list[Attempt]:
+    """Return the attempts with heartbeats that a worker may still run although the execution no
+    longer waits for them: no result of theirs is among the offered facts.
+    """
+    running = [
+        command.attempt
+        for command in before
+        if isinstance(command, RunAttempt)
+        and _reads_its_end(command.attempt)
+        and not _is_awaited(after, command.attempt)
+    ]
+    if not running:
+        return []
+    ended = {
+        (fact.entry, fact.attempt) for fact in offered if isinstance(fact, Succeeded | FailedWith)
+    }
+    return [one for one in running if (one.entry, one.attempt) not in ended]
+
+
+def _reads_its_end(attempt: Attempt) -> bool:
+    has_heartbeat = attempt.heartbeat_seconds is not None
+    return attempt.kind == "task" and attempt.claim is not None and has_heartbeat
+
+
+def _is_awaited(state: Execution, attempt: Attempt) -> bool:
+    frame = state.frame_of(attempt.entry)
+    waiting = None if frame is None or state.is_ended else frame.waiting
+    return isinstance(waiting, Attempt) and waiting.attempt == attempt.attempt
 
 
 def abandoned(state: Execution) -> list[ChildNumber]:

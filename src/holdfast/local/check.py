@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, positions
-from holdfast.asl.validation.validate import DefinitionProblem, diagnose
+from holdfast.asl.validation.validate import DefinitionProblem
 from holdfast.errors import RequestError
+from holdfast.stepfunctions.actions import problems_of
 
 _PLACE: Final = re.compile(r"; line: (\d+), column: (\d+)\]\Z")
 #: A hint for each kind of problem, by the beginning of its code and message.
@@ -86,7 +87,7 @@ def check_file(path: Path) -> tuple[FileProblem, ...]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise RequestError("HF282", f"{path}: {reason}") from None
-    found = diagnose(text)
+    found = problems_of(text)
     places = _places(text) if found else {}
     return tuple(FileProblem(str(path), *_position(one, places), one) for one in found)
 

@@ -1,25 +1,33 @@
 """The last heartbeat of a task: one item in the inbox of its execution, for all attempts.
 
     h#<entry>    at: when it came    v: the progress that a heartbeat has carried, as JSON
+                 over: the last attempt of the entry for which the execution no longer waits
 
 The attempts of one entry share the item, so a new attempt finds the progress of the one before. A
 heartbeat without progress keeps that of the item. The item is not part of the log: a lost one costs
 work that is done again, and nothing else.
+
+`over` is for an attempt that a worker runs itself. Another worker, which has stopped the execution,
+cannot interrupt the function; the function reads the mark when it sends heartbeats. A mark that is
+lost in a crash costs the rest of that attempt, whose result is dropped.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holdfast.asl.program import Json
 from holdfast.limits import HEARTBEAT_RACES_MAX
-from holdfast.runtime.effects import Effect, Get, Item, Put, PutIfAbsent, Replace
+from holdfast.runtime.effects import Effect, Get, Item, Put, PutIfAbsent, Replace, Update
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.runtime.storage.json_values import json_text
+
+#: An attempt runs for a day at the most.
+_MARK_SECONDS: Final = 2 * 86_400
 
 
 class Step(NamedTuple):
@@ -46,7 +54,7 @@ def store(
         item["v"] = json_text(progress)
     for _ in range(HEARTBEAT_RACES_MAX):
         found: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
-        if found is not None and int(found["at"]) > now_ms:
+        if found is not None and int(found.get("at", 0)) > now_ms:
             return True
         if (yield from _is_put_over(found, item)):
             return True
@@ -56,13 +64,30 @@ def store(
 def _is_put_over(found: Item | None, item: Item) -> Generator[Effect, Any, bool]:
     if found is None:
         return (yield PutIfAbsent(tables.MAIL, item)) is None
-    kept: Item = {"v": found["v"]} if "v" in found else {}
+    kept: Item = {name: found[name] for name in ("v", "over") if name in found}
     # An earlier release wrote items without a version number.
     if "rv" not in found:
         yield Put(tables.MAIL, {**kept, **item})
         return True
     seen = int(found["rv"])
     return bool((yield Replace(tables.MAIL, {**kept, **item, "rv": seen + 1}, seen)))
+
+
+def mark_over(step: Step, attempt: int, now_ms: int) -> Generator[Effect, Any, None]:
+    """Note that the execution no longer waits for the attempt, and for those before it."""
+    yield Update(
+        tables.MAIL,
+        keys.inbox(step.tenant, step.run),
+        keys.heartbeat(step.entry),
+        put={FORMAT_FIELD: FORMAT, "over": attempt, "ttl": now_ms // 1_000 + _MARK_SECONDS},
+        # A heartbeat that has read the item before this write must not replace it.
+        add={"rv": 1},
+    )
+
+
+def is_over(step: Step, attempt: int) -> Generator[Effect, Any, bool]:
+    beat = yield from load(step)
+    return beat is not None and int(beat.get("over", 0)) >= attempt
 
 
 def load(step: Step) -> Generator[Effect, Any, Item | None]:

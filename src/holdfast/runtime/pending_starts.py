@@ -25,6 +25,7 @@ import json
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
+from holdfast.core.run_ids import parent_run
 from holdfast.limits import START_RETENTION_SECONDS
 from holdfast.runtime import messages
 from holdfast.runtime.effects import Clock, Effect, Get, Item, Message, NoResult, Put, Send
@@ -41,6 +42,8 @@ FIRST_MS: Final = 15 * 60_000
 #: has crashed, because the API's function runs for at most half a minute; and most first tasks have
 #: ended.
 BEGIN_AGAIN_SECONDS: Final = 30
+#: A row has the time of the execution's id if it is put so soon after it.
+_ONE_REQUEST_MS: Final = 5_000
 #: The formats of a row. Format 2 has its input compressed: code of format 1 would send a start
 #: without an input.
 ROW_FORMATS: Final = Formats(oldest=1, newest=2, asked=2)
@@ -50,8 +53,30 @@ def guard(body: Mapping[str, Any], stored_input: str | None = None) -> NoResult:
     """Put the row of a start message. `stored_input` is the partition of another row that already
     contains the input; this row then leaves the input out.
     """
-    now_ms = yield Clock()
-    yield Put(tables.MAIL, _item_of(body, now_ms, stored_input))
+    at_ms = _row_ms(str(body["run"]), (yield Clock()))
+    yield Put(tables.MAIL, _item_of(body, at_ms, stored_input))
+
+
+def _row_ms(run: str, now_ms: int) -> int:
+    """Return the time of a row. That of a first start is the time in the id of the execution, so
+    that `find` reads the row by the id alone. A start that is repeated later needs the present
+    time, because the sweeper would not read a row of the past.
+    """
+    if parent_run(run) is not None:
+        return now_ms
+    minted_ms = keys.minted_ms(run)
+    return minted_ms if 0 <= now_ms - minted_ms <= _ONE_REQUEST_MS else now_ms
+
+
+def find(tenant: str, run: str) -> Generator[Effect, Any, Mapping[str, Any] | None]:
+    """Return the start message of an execution that may not have begun. None for a child execution,
+    and if the request needed long between the id and the row.
+    """
+    if parent_run(run) is not None:
+        return None
+    row_key = keys.pending_start(keys.minted_ms(run), tenant, run)
+    row = yield Get(tables.MAIL, keys.pending_starts(STARTS.of(run)), row_key)
+    return None if row is None else (yield from message_of(row))
 
 
 def send_again(body: Mapping[str, Any]) -> NoResult:

@@ -19,6 +19,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from holdfast.asl import error_names
+from holdfast.asl.program import TaskKind
 from holdfast.asl.validation.report import MachineType
 from holdfast.core.state import LogSetting
 from holdfast.limits import RECORD_BYTES_MAX
@@ -26,19 +28,23 @@ from holdfast.runtime.child_workflows import Untyped
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Types
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import Condition, Effect, Get, Item, Put, Query, Replace
+from holdfast.runtime.effects import Condition, Effect, Get, Item, Put, Query, Replace, TaskFailed
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, require_format
 from holdfast.runtime.storage.spread import Spread
 from holdfast.stepfunctions.arns import ArnRegion
-from holdfast.stepfunctions.faults import concurrent, unstorable
+from holdfast.stepfunctions.faults import StatesFault, concurrent, unstorable
 
 RACES_MAX: Final = 9
 # The attribute of a machine that is being deleted.
 _DELETING: Final = "del"
 #: The condition for the removal of such a machine.
 IF_DELETING: Final = (Condition(_DELETING, "present"),)
+
+
+def knows_every_task(_name: str, _is_pure: bool) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,8 @@ class Service:
     is the verified identity of the request, None for a request of a task. `spread`: over how many
     partitions the stack spreads rows. `has_history_limit`: executions end at AWS's 25,000 events.
     `may_reveal_secrets`: TestState may show what a connection adds to an HTTP request. AWS asks IAM
-    for each caller; a stack cannot, so only a local one may.
+    for each caller; a stack cannot, so only a local one may. `knows(name, is_pure)` says whether
+    this process has the code of a task.
     """
 
     programs: Programs
@@ -64,6 +71,7 @@ class Service:
     spread: Spread = field(default_factory=Spread)
     has_history_limit: bool = False
     may_reveal_secrets: bool = False
+    knows: Callable[[str, bool], bool] = knows_every_task
 
     @property
     def known(self) -> Lookup:
@@ -75,6 +83,16 @@ class Service:
             self.types,
             spread=self.spread,
         )
+
+    def missing_task(self, kind: TaskKind, name: str) -> TaskFailed | None:
+        """Return the failure of a task of the user's code that this process does not have.
+
+        An execution in the log waits for a worker that has it. A caller that waits for the response
+        cannot.
+        """
+        if kind not in ("task", "pure") or self.knows(name, kind == "pure"):
+            return None
+        return TaskFailed(error_names.RUNTIME, f"no worker knows a task named {name!r:.90}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,11 +245,12 @@ def change(
     tenant: str,
     read: Callable[[], Generator[Effect, Any, Stored]],
     decide: Callable[[Stored], Stored],
+    raced: Callable[[], StatesFault] = concurrent,
 ) -> Generator[Effect, Any, Stored]:
     """Change a stored item, and return the result. `decide` gets the present content. It is called
     again when another writer has changed the item in between.
 
-    If `decide` changes nothing, nothing is written. Raises ConflictException after too many tries.
+    If `decide` changes nothing, nothing is written. Raises the fault `raced` after too many tries.
     """
     for _ in range(RACES_MAX):
         seen = yield from read()
@@ -241,7 +260,7 @@ def change(
         wanted = replace(wanted, rv=seen.rv + 1)
         if (yield Replace(tables.MAIL, _item(tenant, wanted), seen.rv)):
             return wanted
-    raise concurrent()
+    raise raced()
 
 
 def _item(tenant: str, one: StateMachine | Alias | Activity) -> Item:

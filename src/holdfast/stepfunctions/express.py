@@ -44,8 +44,6 @@ from holdfast.stepfunctions.faults import type_not_supported
 from holdfast.stepfunctions.starts import input_of, origin_of, shown_trace, traced
 from holdfast.stepfunctions.versions import resolve_for_start
 
-Waits = Generator[Effect, Any, None]
-
 DURATION_MS_MAX: Final = 300_000  # AWS quota: an express execution's five minutes
 BILLED_MS: Final = 100  # AWS pricing: durations are rounded up to 100 ms
 # AWS rounds the memory up to 64 MB (AWS pricing). The memory of a single run is not measured here,
@@ -69,7 +67,7 @@ def start_sync_execution(service: Service, request: Mapping[str, Any], chance: b
     now_ms = yield Clock()
     run = keys.mint_run(service.tenant, now_ms, chance, service.keys.secret, service.spread.minted)
     origin = _origin(service, startable, request, run)
-    hold = ExpressRun(service.tenant, service.programs.program(startable.definition), origin)
+    hold = ExpressRun(service, service.programs.program(startable.definition), origin)
     state = yield from hold.run(run, data, now_ms)
     end_ms = yield Clock()
     return _answer(state, end_ms, has_data=request.get("includedData") != "METADATA_ONLY")
@@ -130,7 +128,7 @@ class ExpressRun:
     time-out of each running task.
     """
 
-    tenant: str
+    service: Service
     program: Program
     origin: MachineOrigin
     until_ms: int = 0
@@ -149,8 +147,8 @@ class ExpressRun:
         while not state.is_ended:
             offered: list[Fact] = []
             if not has_more(state):
-                yield from self._begin(state, now_ms)
-                offered = yield from self._wait(state, now_ms)
+                offered = yield from self._begin(state, now_ms)
+                offered = offered or (yield from self._wait(state, now_ms))
             now_ms = yield Clock()
             if now_ms >= self.until_ms:
                 break
@@ -160,7 +158,7 @@ class ExpressRun:
             if not state.is_ended:
                 last = self.unlogged[-1].id
                 self.unlogged.append(Event("ExecutionTimedOut", last + 1, last, now_ms, {}, {}))
-            yield from execution_logs.write(self.tenant, state, self.unlogged)
+            yield from execution_logs.write(self.service.tenant, state, self.unlogged)
         return state
 
     def _advance(
@@ -171,22 +169,29 @@ class ExpressRun:
             self.unlogged += step.events
         return step.state
 
-    def _begin(self, state: Execution, now_ms: int) -> Waits:
+    def _begin(self, state: Execution, now_ms: int) -> Generator[Effect, Any, list[Fact]]:
+        """Begin the tasks that are due. Return the failures of those that cannot begin."""
+        failures: list[Fact] = []
         for attempt in attempts_of(state):
             ticket = ticket_of(attempt)
             if ticket in self.begun or attempt.due_ms > now_ms:
+                continue
+            missing = self.service.missing_task(attempt.kind, attempt.target)
+            if missing is not None:
+                failures.append(result_fact(ticket, missing, is_answered_later=False))
                 continue
             seconds = attempt.timeout_seconds
             deadline_ms = self.until_ms if seconds is None else now_ms + seconds * 1_000
             self.begun[ticket] = deadline_ms
             yield Begin(ticket, self._task(state, attempt, deadline_ms))
+        return failures
 
     def _task(self, state: Execution, attempt: Attempt, deadline_ms: int) -> RunTask:
         return RunTask(
             name=attempt.target,
             kind=attempt.kind,
             arguments=attempt.arguments,
-            tenant=self.tenant,
+            tenant=self.service.tenant,
             run=state.run,
             run_name=state.name,
             workflow=state.workflow,

@@ -134,6 +134,10 @@ def update_state_machine(service: Service, request: dict[str, Any], chance: byte
     machine = yield from require_machine(service, arn)
     refuse_deleting(service, machine)
     changes = yield from _changes(service, machine, request)
+    if request.get("publish") and replace(machine.now, **changes) != machine.now:
+        # Refuse before the change. Otherwise the machine would be updated although its version
+        # cannot be published.
+        yield from versions.require_room(service, machine.name, machine.versions + 1)
     now_ms = yield Clock()
     revision = str(uuid.UUID(bytes=chance, version=4))
 
@@ -179,9 +183,10 @@ def _stored(
     service: Service, text: str, machine_type: MachineType
 ) -> Generator[Effect, Any, tuple[str, str]]:
     """Return the hash of the definition and the digest of its text. Raises InvalidDefinition."""
-    from holdfast.asl.validation.validate import diagnose, sentence  # noqa: PLC0415  # rarely needed
+    from holdfast.asl.validation.validate import sentence  # noqa: PLC0415  # rarely needed
+    from holdfast.stepfunctions.actions import problems_of  # noqa: PLC0415  # rarely needed
 
-    errors = [found for found in diagnose(text, machine_type) if found.severity == "ERROR"]
+    errors = [found for found in problems_of(text, machine_type) if found.severity == "ERROR"]
     if errors:
         raise StatesFault("InvalidDefinition", sentence(errors))
     asl = _require_storable(text)
@@ -318,11 +323,11 @@ def validate_state_machine_definition(_: Service, request: dict[str, Any], __: b
     """Validate a definition. With the `severity` ERROR (the default) warnings are left out. A
     warning alone is no failure.
     """
-    from holdfast.asl.validation.validate import diagnose  # noqa: PLC0415  # most calls need no validator
+    from holdfast.stepfunctions.actions import problems_of  # noqa: PLC0415  # most calls need none
 
     yield from ()
     machine_type: MachineType = "EXPRESS" if request.get("type") == "EXPRESS" else "STANDARD"
-    found = diagnose(request["definition"], machine_type)
+    found = problems_of(request["definition"], machine_type)
     has_warnings = request.get("severity") == "WARNING"
     wanted = [one for one in found if has_warnings or one.severity == "ERROR"]
     size = request.get("maxResults") or DIAGNOSTICS_MAX

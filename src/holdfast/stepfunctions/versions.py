@@ -77,15 +77,16 @@ def publish(
             yield from _count(service, machine.name, newest.number)
             return newest
         number = max(machine.versions, newest.number if newest else 0) + 1
-        yield from _require_room(service, machine.name, number)
+        yield from require_room(service, machine.name, number)
         wanted = Version(machine.name, number, machine.now, now_ms, description)
         found = yield PutIfAbsent(tables.MAIL, catalogue.version_item(service.tenant, wanted))
         newest = wanted if found is None else catalogue.read_version(found)
     raise concurrent()
 
 
-def _require_room(service: Service, name: str, number: int) -> Generator[Effect, Any, None]:
+def require_room(service: Service, name: str, number: int) -> Generator[Effect, Any, None]:
     """Raise ServiceQuotaExceededException when the machine has as many versions as AWS allows.
+    `number` is that of the next one.
 
     There are at most as many as the greatest number says, so the versions are rarely counted.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 import secrets
 import typing
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -41,6 +41,7 @@ def check_workflow(
     *,
     examples: int = 100,
     outcomes: Mapping[Any, Outcome] | None = None,
+    inputs: Mapping[str, Sequence[Any]] | None = None,
     stops: bool = True,
     seed: int | None = None,
 ) -> Counter[str]:
@@ -48,8 +49,9 @@ def check_workflow(
     status.
 
     Where `outcomes` names no outcome, it is drawn: values of the declared types, the errors of the
-    workflow's modules, time-outs, durations; with `stops` also a stop of the execution. Raises
-    Difference with the smallest script that shows one. Needs hypothesis (holdfast[testing]).
+    workflow's modules, time-outs, durations; with `stops` also a stop of the execution, which ends
+    each run of a workflow with a key. `inputs` names parameters with the values to choose from.
+    Raises Difference with the smallest script that shows one. Needs hypothesis (holdfast[testing]).
     """
     try:
         import hypothesis  # noqa: PLC0415
@@ -65,7 +67,9 @@ def check_workflow(
         found = f"check_workflow({workflow!r}, examples={examples})"
         raise ScriptError(f"{found} takes a workflow and at least one example")
     chosen = secrets.randbits(32) if seed is None else seed
-    parameters = _parameters(workflow)
+    parameters, chosen_from = _parameters(workflow), dict(inputs or {})
+    for name in chosen_from.keys() - parameters.keys():
+        raise ScriptError(f"check_workflow(inputs=…): {workflow.name} has no parameter {name}")
     errors = _errors_of(workflow)
     ended: Counter[str] = Counter()
 
@@ -75,14 +79,22 @@ def check_workflow(
         deadline=None,
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
+        # Not "explain": it traces every line of many more runs, for notes about draws.
+        phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
         print_blob=False,
     )
     @hypothesis.given(st.data())
     def check(data: DataObject) -> None:
-        given = {name: data.draw(values_of(hint)) for name, hint in parameters.items()}
+        given = {
+            name: data.draw(st.sampled_from(chosen_from[name]))
+            if name in chosen_from
+            else _drawn(data, name, hint)
+            for name, hint in parameters.items()
+        }
         plain: dict[str, JsonValue] = to_json(given)
         world = Generated(outcomes, data, errors)
-        if stops and data.draw(st.integers(0, 5)) == 5:
+        # A workflow with a key may have an endless loop.
+        if stops and (workflow.keyed is not None or data.draw(st.integers(0, 5)) == 5):
             world.stop(at=timedelta(seconds=data.draw(st.sampled_from(_STOPS)), milliseconds=500))
         try:
             ended[world.run_json(workflow, plain).status] += 1
@@ -93,6 +105,18 @@ def check_workflow(
 
     check()
     return ended
+
+
+def _drawn(data: DataObject, name: str, hint: Any) -> Any:
+    from hypothesis.errors import ResolutionFailed  # noqa: PLC0415
+
+    try:
+        return data.draw(values_of(hint))
+    except ResolutionFailed:
+        raise ScriptError(
+            f"no value can be drawn for {name}: {getattr(hint, '__name__', hint)}. Give values to "
+            f"choose from: check_workflow(…, inputs={{{name!r}: […]}})"
+        ) from None
 
 
 class Generated(World):

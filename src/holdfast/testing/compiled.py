@@ -43,6 +43,7 @@ from holdfast.core.facts import (
 )
 from holdfast.core.later import later_ms
 from holdfast.core.state import (
+    KEPT,
     ROOT,
     Admission,
     Attempt,
@@ -244,11 +245,17 @@ class _Machine:
         """
         waiting = (frame.waiting for frame in self.state.frames.values())
         return [
-            pure_result(attempt, task, self._timeline.now_ms)
+            self._library_result(attempt, task)
             for attempt in waiting
             if isinstance(attempt, Attempt) and attempt.kind == "pure"
             if (task := library_task(attempt.target)) is not None
         ]
+
+    def _library_result(self, attempt: Attempt, step: Task[..., Any]) -> Fact:
+        answer = self._timeline.script.drawn(step, attempt.arguments)
+        if answer is None:
+            return pure_result(attempt, step, self._timeline.now_ms)
+        return _fact(attempt, answer)
 
     def _start_child(self, key: tuple[int, int], place: WaitingPlace) -> None:
         workflow = self._timeline.script.workflow_called(place.name)
@@ -322,7 +329,7 @@ class _Machine:
             place = WaitingPlace(path, None, "start", started, given)
         if is_later(attempt.target):
             place.after_ms = later_ms(given, now_ms) - now_ms
-        place.owner = lambda over: self._offer(_fact(attempt, over))
+        place.owner = lambda over: self._offer(_fact(attempt, over.answer))
         return place
 
     def _attempt(self, path: RunPath, attempt: Attempt) -> WaitingPlace:
@@ -353,7 +360,7 @@ class _Machine:
             if is_child:
                 # The child has an outcome of the script, so no child has been started.
                 self._offer(Submitted(attempt.entry, attempt.attempt, None))
-            self._offer(_fact(attempt, over))
+            self._offer(_fact(attempt, over.answer))
 
         return WaitingPlace(
             path=path,
@@ -376,7 +383,7 @@ class _Machine:
 
         def end(over: Over) -> None:
             self._offer(Submitted(attempt.entry, attempt.attempt, None))
-            self._offer(_fact(attempt, over))
+            self._offer(_fact(attempt, over.answer))
 
         return WaitingPlace(
             path=path,
@@ -402,7 +409,7 @@ class _Machine:
 
         def end(over: Over) -> None:
             self._offer(begun)
-            self._offer(_fact(waiting, over))
+            self._offer(_fact(waiting, over.answer))
 
         return WaitingPlace(
             path=path,
@@ -427,10 +434,14 @@ class _Machine:
         asked: Any = awaiting.arguments
         is_event = awaiting.kind == "event"
         named = "event" if is_event else "title"
-        others = {key: value for key, value in asked.items() if key != named and value is not None}
+        others = {
+            key: value
+            for key, value in asked.items()
+            if key not in (named, KEPT) and value is not None
+        }
         return WaitingPlace(
             path=path,
-            owner=lambda over: self._offer(_fact(awaiting, over)),
+            owner=lambda over: self._offer(_fact(awaiting, over.answer)),
             kind="event" if is_event else "ask",
             name=asked[named],
             arguments=others,
@@ -440,6 +451,7 @@ class _Machine:
                 else answer_type(self.workflow, position)
             ),
             timeout_ms=None if awaiting.due_ms is None else awaiting.due_ms - awaiting.since_ms,
+            oldest_ms=None if awaiting.takes_kept_events else self.state.started_ms,
         )
 
     # The waits that end by time alone. Each of them is made due separately, in the order of the
@@ -484,8 +496,8 @@ def lanes_of(state: Execution, frame: Frame) -> RunPath:
     return (*lanes_of(state, state.frames[frame.owner]), frame.lane)
 
 
-def _fact(waiting: Attempt | Awaiting, over: Over) -> Fact:
-    entry, attempt, answer = waiting.entry, waiting.attempt, over.answer
+def _fact(waiting: Attempt | Awaiting, answer: ScriptedAnswer | None) -> Fact:
+    entry, attempt = waiting.entry, waiting.attempt
     if answer is None:
         return TimedOut(entry, attempt)
     if answer.error is not None:

@@ -253,8 +253,10 @@ class _Direct:
         *,
         arguments: Mapping[str, Any],
         timeout_seconds: float | None,
+        kept: bool = True,
     ) -> Any:
         line = current_line.get()
+        started_ms = (line.execution.started - _EPOCH) // _MILLISECOND
         plain = cast(dict[str, JsonValue], to_json(dict(arguments)))
         place = WaitingPlace(
             path=line.path,
@@ -264,6 +266,7 @@ class _Direct:
             arguments={key: value for key, value in plain.items() if value is not None},
             subject=payload,
             timeout_ms=None if timeout_seconds is None else _milliseconds(timeout_seconds),
+            oldest_ms=None if kept else started_ms,
         )
         answer = self.lines.wait(line, place).answer
         if answer is None:

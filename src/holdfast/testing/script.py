@@ -54,6 +54,8 @@ class ScriptedAnswer:
     takes_ms: int | None
     output: JsonValue = None
     error: BaseException | None = None
+    #: What the scripted function of a task has sent: `world.send(…)` in it.
+    sends: tuple[Sent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class Sent:
 
     def is_for(self, place: WaitingPlace) -> bool:
         if (self.kind, self.name) != (place.kind, place.name):
+            return False
+        if place.oldest_ms is not None and self.at_ms < place.oldest_ms:
             return False
         asked: Any = place.arguments
         return all(to in (None, asked.get(name)) for name, to in self._to.items())
@@ -125,6 +129,10 @@ class Script:
     is_replay: bool = False
     _known: dict[tuple[str, int], ScriptedAnswer] = field(default_factory=dict)
     _sent_answers: dict[int, ScriptedAnswer] = field(default_factory=dict)
+    #: What scripted functions have sent, by its position among all that are sent in the run.
+    _sent_by_functions: dict[int, Sent] = field(default_factory=dict)
+    #: What the scripted function that runs now has sent.
+    sending: list[Sent] = field(default_factory=list)
     _run_themselves: set[str] = field(default_factory=set)
     #: The last progress in a heartbeat of each step, for its next attempt.
     _progress: dict[str, Any] = field(default_factory=dict)
@@ -147,9 +155,8 @@ class Script:
         ways.
         """
         asked = {name for name, _ in self._known} | self._run_themselves
-        sent = [
-            str(one) for number, one in enumerate(self.sent) if number not in self._sent_answers
-        ]
+        all_sent = {**dict(enumerate(self.sent)), **self._sent_by_functions}
+        sent = [str(one) for number, one in all_sent.items() if number not in self._sent_answers]
         return [*(name for name in self.outcomes if name not in asked), *sent]
 
     def stored(self, number: int, sent: Sent) -> Sent:
@@ -161,13 +168,29 @@ class Script:
         given = (f"event-{number + 1}", sent.value)
         return replace(sent, name=sent.name + REQUEST_SUFFIX, value=given)
 
+    def note_sent(self, number: int, sent: Sent) -> None:
+        """Record what a scripted function has sent, for `unused`."""
+        self._sent_by_functions[number] = sent
+
     def task_answer(self, place: WaitingPlace, number: int) -> ScriptedAnswer:
         """Return the outcome of the `number`-th attempt of this task in the run."""
         key = (place.name, number)
         if key not in self._known:
             self._require_first(place, number)
-            self._known[key] = self._work_out(place, number)
+            answer = self._work_out(place, number)
+            self._known[key] = replace(answer, sends=tuple(self.sending))
+            self.sending.clear()
         return self._known[key]
+
+    def drawn(self, step: Task[..., Any], arguments: JsonValue) -> ScriptedAnswer | None:
+        """Return the scripted outcome of a step that draws a value, such as `uuid.uuid4()`; None
+        when the script does not name it, so that the library draws.
+        """
+        if step.name not in self.outcomes:
+            return None
+        number = 1 + sum(name == step.name for name, _ in self._known)
+        place = WaitingPlace((), None, "pure", step.name, arguments, step)
+        return self.task_answer(place, number)
 
     def child_answer(self, place: WaitingPlace, number: int) -> ScriptedAnswer | None:
         """Return the scripted outcome of a child workflow; None when the child itself runs."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -206,8 +206,9 @@ class Timeline:
             case "workflow":
                 self._begin_child(place)
             case "task" | "pure":
-                number = self._count(place)
-                self._answer(place, self.script.task_answer(place, number))
+                answer = self.script.task_answer(place, self._count(place))
+                self._send_all(answer.sends)
+                self._answer(place, answer)
             case "event" | "ask" | "request":
                 self._wait(place)
             case "again" | "reply":
@@ -321,6 +322,14 @@ class Timeline:
             self._senders[number] = waits
         self._push(self.now_ms, _Entry(place, ScriptedAnswer(0, output=waits)))
         self._push(at_ms, _Entry(None, sent=number))
+
+    def _send_all(self, sends: Sequence[Sent]) -> None:
+        """Send what the scripted function of a task has sent."""
+        for sent in sends:
+            number = len(self._sent)
+            self._sent.append(self.script.stored(number, sent))
+            self.script.note_sent(number, sent)
+            self._push(max(self.now_ms, sent.at_ms), _Entry(None, sent=number))
 
     def _started(self, place: WaitingPlace) -> str:
         """Return the id of the execution that the place starts."""

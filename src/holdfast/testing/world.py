@@ -9,11 +9,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from holdfast.api.boundary import JsonValue
+from holdfast.api.library import task_of
 from holdfast.api.library_models import has_computed_default
 from holdfast.api.library_signatures import VOLATILE
 from holdfast.api.limits import Limit
 from holdfast.api.tasks import Task, Workflow
-from holdfast.limits import REQUEST_SUFFIX
+from holdfast.limits import EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
@@ -103,8 +104,9 @@ class Run(Generic[R]):
 
 
 class World:
-    """The scripted environment of a run. `outcomes` are by Task, by child Workflow, or by text: the
-    name of an event, or the title of a question. A child without an outcome runs itself.
+    """The scripted environment of a run. `outcomes` are by Task, by child Workflow, by a function
+    of Python's library that draws a value, or by text: the name of an event, or the title of a
+    question. A child without an outcome runs itself.
 
     `others` is the outcome of every other call. With None such a call returns None, and a task that
     must return a value is refused; `real` calls the task itself. `starts` is the time of the
@@ -130,25 +132,32 @@ class World:
         self._others = others
         self._started_ms = round(starts.timestamp() * 1_000)
         self._sent: list[Sent] = []
+        #: The script of the present run: a scripted function may send events, too.
+        self._running: Script | None = None
+        self._requests = 0
         self._stop: timedelta | None = None
 
     def send(
         self, event: str, payload: Any = None, *, key: str | None = None, at: timedelta
     ) -> None:
         """Send an event at the time `at` after the start. With `key` None it fits any key that the
-        workflow waits for.
+        workflow waits for. `at=-days(7)`: it was sent 7 days before the start, and kept.
+
+        The scripted function of a task may send, too: for one execution, and not before the task
+        begins.
         """
-        moment = self._moment(at, "send(at=…)")
-        self._sent.append(Sent("event", event, payload, key, None, moment))
+        moment = self._kept(at) or self._moment(at, "send(at=…)")
+        self._add(Sent("event", event, payload, key, None, moment))
 
     def request(self, name: str, data: Any = None, *, key: str | None = None, at: timedelta) -> str:
         """Send a request at the time `at` after the start, and return its id: `run.replies` has the
         reply.
         """
-        request_id = f"request-{len(self._sent) + 1}"
+        self._requests += 1
+        request_id = f"request-{self._requests}"
         moment = self._moment(at, "request(at=…)")
         given = (request_id, data)
-        self._sent.append(Sent("event", name + REQUEST_SUFFIX, given, key, None, moment))
+        self._add(Sent("event", name + REQUEST_SUFFIX, given, key, None, moment))
         return request_id
 
     def answer(
@@ -156,7 +165,23 @@ class World:
     ) -> None:
         """Let a person answer the question with this title, at the time `at` after the start."""
         moment = self._moment(at, "answer(at=…)")
-        self._sent.append(Sent("ask", title, answer, None, assignee, moment))
+        self._add(Sent("ask", title, answer, None, assignee, moment))
+
+    def _add(self, sent: Sent) -> None:
+        (self._sent if self._running is None else self._running.sending).append(sent)
+
+    def _kept(self, at: timedelta) -> int | None:
+        """Return the time of an event that was sent before the start; None for a later one. The
+        function of a task sends none: it runs after the start.
+        """
+        is_later = not isinstance(at, timedelta) or at >= timedelta()
+        if is_later or self._running is not None:
+            return None
+        if -at > timedelta(seconds=EVENT_RETENTION_SECONDS):
+            raise ScriptError(
+                f"send(at=…) takes at least -days(14), and not {at!r}: it is not kept"
+            )
+        return self._started_ms + round(at.total_seconds() * 1_000)
 
     def _moment(self, at: timedelta, where: str) -> int:
         return self._started_ms + round(require_duration(at, where).total_seconds() * 1_000)
@@ -180,7 +205,15 @@ class World:
     def run_json(self, workflow: Workflow[P, R], given: Mapping[str, JsonValue], /) -> Run[R]:
         """Run the workflow as `run` does, from the input as JSON."""
         normal: Any = workflow.normalise_input(dict(given), SEALS)
-        script = self._script(workflow)
+        script = self._running = self._script(workflow)
+        try:
+            return self._run(workflow, normal, script)
+        finally:
+            self._running = None
+
+    def _run(
+        self, workflow: Workflow[P, R], normal: Mapping[str, JsonValue], script: Script
+    ) -> Run[R]:
         stop_ms = None if self._stop is None else round(self._stop.total_seconds() * 1_000)
         is_volatile = reads_clock_or_chance(workflow)
         try:
@@ -254,7 +287,10 @@ def _name(key: Task[..., Any] | Workflow[..., Any] | str) -> str:
         return key
     if isinstance(key, Task | Workflow):
         return key.name
+    step = task_of(key)
+    if step is not None and step.name in VOLATILE:
+        return step.name
     raise ScriptError(
-        f"{key!r} is no task: outcomes are given by task or child workflow, or by the name of an "
-        "event or the title of a question as text"
+        f"{key!r} is no task: outcomes are given by task or child workflow, by a function that "
+        "draws a value (uuid.uuid4), or by the name of an event or the title of a question as text"
     )

@@ -13,7 +13,7 @@ def charge_twice(order_id: str, cents: int) -> tuple[Payment, Payment]: ...
 @workflow
 def flow(order: Order, d: dict[str, int]) -> None:
     order = order.model_copy(update={"coupon": "FREE"})
-    a = 1, "FREE"
+    a, coupon = 1, "FREE"
     a, b, c = 1, 2, 3
     both = charge(order.id, 5)
     one, two = charge_twice(order.id, 5)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import advance, cancelling, lanes
+from holdfast.core import advance, cancelling, lanes, waits
 from holdfast.core import decision as decision_module
 from holdfast.core.advance import is_stopped_by
 from holdfast.core.apply import apply as apply_module
@@ -140,6 +140,20 @@ SLOW_UNDO = Scenario(
         )
     },
     tasks={"refund": (AttemptOutcome(seconds=600),)},
+    stops=True,
+)
+BEATING = Scenario(
+    "two tasks with heartbeats",
+    "a worker runs them itself, and a stop may come meanwhile",
+    {
+        "main": machine(
+            {
+                "a": call("a", "b", TimeoutSeconds=300, HeartbeatSeconds=30),
+                "b": call("b", TimeoutSeconds=300, HeartbeatSeconds=30),
+            }
+        )
+    },
+    tasks={"a": (AttemptOutcome(seconds=20),), "b": (AttemptOutcome(seconds=90),)},
     stops=True,
 )
 SHORT = Scenario(
@@ -687,7 +701,20 @@ _LOST = {"answer lost": 0.1, "duplicated": 0.3}
 _CRASHES = {"killed after": 0.05, "killed before": 0.05}
 _I9, _I10, _I11 = frozenset({"I9"}), frozenset({"I10"}), frozenset({"I11"})
 
+
+def _give_up_attempts_that_succeed(patch: Patch) -> None:
+    real, place = waits.abandoned_attempts, "holdfast.runtime.worker.loop.abandoned_attempts"
+    patch.setattr(place, lambda before, after, _: real(before, after, ()))
+
+
 PLANTED = (
+    Planted(
+        "an attempt with a result is marked as over",
+        _give_up_attempts_that_succeed,
+        frozenset({"I7"}),
+        BEATING,
+        {},
+    ),
     Planted("a success is stopped", _success_is_no_end, _I9, SHORT, {"late": 0.2}, _STOPS),
     Planted("what is cancelled keeps its timers", _leave_cancelled_lines, _I11, RACE, {}),
     Planted("a lost race leaves its task running", _leave_the_losers, _I11, WORKING, {}),

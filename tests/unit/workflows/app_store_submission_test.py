@@ -28,6 +28,7 @@ from statemachines.app_store import (
     withdraw,
 )
 from statemachines.app_store_submission import Fix, GoOn, Outcome, submit_app
+from tests.thorough import worlds
 
 RELEASE = Release(
     app="tides",
@@ -247,4 +248,4 @@ def test_a_stop_undoes_every_step_that_can_be_undone(when: timedelta, undone: li
 
 
 def test_in_every_world_it_behaves_as_its_python() -> None:
-    assert check_workflow(submit_app, examples=25)
+    assert check_workflow(submit_app, examples=worlds(25))

@@ -24,6 +24,7 @@ from statemachines.fates import Fate, fate_of
 from statemachines.order_fulfilment import fulfil
 from statemachines.orders import OrderRequest, read_orders
 from statemachines.shop import CardDeclined, Line, Order, refund
+from tests.thorough import worlds
 
 SAMPLE = Path(__file__).parents[3] / "statemachines" / "orders-sample.jsonl"
 CONFIRMED_AFTER = hours(5)
@@ -228,4 +229,4 @@ def test_an_order_that_is_stopped_is_undone_until_it_has_shipped(
 
 
 def test_fulfil_unless_cancelled_behaves_as_its_python() -> None:
-    assert check_workflow(fulfil_unless_cancelled, examples=60)["SUCCEEDED"] > 0
+    assert check_workflow(fulfil_unless_cancelled, examples=worlds(60))["SUCCEEDED"] > 0

@@ -28,6 +28,7 @@ from statemachines.ci_cd import (
     start_rollout,
     take_deploy_lock,
 )
+from tests.thorough import worlds
 
 COMMIT = Commit(service="shop", sha="c0ffee")
 SUITES = ["unit", "api", "browser"]
@@ -240,4 +241,4 @@ def test_a_deployment_that_runs_after_26_hours_is_rolled_back() -> None:
 
 
 def test_in_every_world_it_behaves_as_its_python() -> None:
-    assert check_workflow(ship_commit, examples=25)
+    assert check_workflow(ship_commit, examples=worlds(25))

@@ -18,6 +18,7 @@ from statemachines.document_signing import (
     sign_document,
     void_document,
 )
+from tests.thorough import worlds
 
 ADA, BOB, CYD = "ada", "bob", "cyd"
 ALL = [ADA, BOB, CYD]
@@ -190,4 +191,4 @@ def test_a_seal_that_hangs_is_tried_again_and_then_voids_the_document() -> None:
 
 
 def test_sign_document_behaves_as_its_python() -> None:
-    assert check_workflow(sign_document, examples=60)["SUCCEEDED"] > 0
+    assert check_workflow(sign_document, examples=worlds(60))["SUCCEEDED"] > 0

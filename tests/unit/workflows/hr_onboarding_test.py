@@ -23,6 +23,7 @@ from statemachines.hr_onboarding import (
     tell,
 )
 from statemachines.provision_accounts import Person, SystemBusy, open_account
+from tests.thorough import worlds
 
 STARTED = datetime(2026, 3, 2, 9, tzinfo=timezone.utc)  # noqa: UP017
 GRACE = NewHire(
@@ -218,4 +219,4 @@ def test_an_order_that_fails_closes_the_accounts_and_fails_the_run() -> None:
 
 
 def test_in_every_world_it_behaves_as_its_python() -> None:
-    assert check_workflow(onboard, examples=25)
+    assert check_workflow(onboard, examples=worlds(25))

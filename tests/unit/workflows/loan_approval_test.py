@@ -25,6 +25,7 @@ from statemachines.loan_approval import (
     tell_credit_desk,
     verify_identity,
 )
+from tests.thorough import worlds
 
 PUNCTUAL, UNPUNCTUAL = "Zoe Lane", "Max Wolf"  # late in one month of twelve, and in five
 SMALL = Loan(id="L1", applicant=UNPUNCTUAL, cents=500_000)
@@ -209,7 +210,7 @@ def test_a_loan_that_is_stopped_while_people_decide_pays_nothing(loan: Loan) -> 
 
 
 def test_approve_loan_behaves_as_its_python() -> None:
-    assert check_workflow(approve_loan, examples=60)["SUCCEEDED"] > 0
+    assert check_workflow(approve_loan, examples=worlds(60))["SUCCEEDED"] > 0
 
 
 @pytest.mark.parametrize("score", [50, 90])
@@ -219,4 +220,4 @@ def test_a_loan_that_people_decide_behaves_as_its_python(score: int) -> None:
         credit_history: [],
         assess: Risk(score=score, reasons=[]),
     }
-    assert check_workflow(approve_loan, examples=60, outcomes=outcomes)["SUCCEEDED"] > 0
+    assert check_workflow(approve_loan, examples=worlds(60), outcomes=outcomes)["SUCCEEDED"] > 0

@@ -26,6 +26,7 @@ from statemachines.shop import (
     payment_id_of,
     ship,
 )
+from tests.thorough import worlds
 
 DATA = Path(__file__).parents[3].parent / "shared" / "data"
 SAMPLE = Path(__file__).parents[3] / "statemachines" / "orders-sample.jsonl"
@@ -199,7 +200,7 @@ def attempted(call: Call) -> str:
 
 
 def test_fulfil_does_what_its_python_does() -> None:
-    assert check_workflow(fulfil, examples=60)["SUCCEEDED"] > 0
+    assert check_workflow(fulfil, examples=worlds(60))["SUCCEEDED"] > 0
 
 
 # -- The bank --------------------------------------------------------------------------------------
@@ -264,6 +265,7 @@ def test_the_sample_shows_every_outcome_and_every_fate() -> None:
     assert (set(reasons), fates) == (REASONS, set(Fate))
 
 
+@pytest.mark.slow
 def test_the_first_real_day_ships_most_orders_and_shows_every_fate() -> None:
     reasons, fates = reasons_and_fates(DATA / "orders-2010-12-01.jsonl")
     assert reasons.total() == 143

@@ -26,6 +26,7 @@ from statemachines.payment_confirmation import (
     inquire,
     void,
 )
+from tests.thorough import worlds
 
 PAYMENT = Payment(id="p1", account="GB29", cents=10_000, cents_min=8_000)
 SETTLED = Settlement(verdict=Verdict.SETTLED, cents=10_000)
@@ -171,5 +172,5 @@ def test_a_payment_that_is_stopped_while_the_bank_thinks_is_voided(stopped: time
 
 
 def test_confirm_payment_behaves_as_its_python() -> None:
-    ended = check_workflow(confirm_payment, examples=60)
+    ended = check_workflow(confirm_payment, examples=worlds(60))
     assert ended["SUCCEEDED"] > 0

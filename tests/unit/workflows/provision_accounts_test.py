@@ -15,6 +15,7 @@ from statemachines.provision_accounts import (
     open_account,
     provision_accounts,
 )
+from tests.thorough import worlds
 
 GRACE = Person(id="p1", name="Grace Hopper", team="compilers")
 SYSTEMS = ["directory", "mail", "repositories"]
@@ -73,4 +74,4 @@ def test_a_stopped_provisioning_leaves_nothing_open() -> None:
 
 
 def test_in_every_world_it_behaves_as_its_python() -> None:
-    assert check_workflow(provision_accounts, examples=25)["SUCCEEDED"]
+    assert check_workflow(provision_accounts, examples=worlds(25))["SUCCEEDED"]

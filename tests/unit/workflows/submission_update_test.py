@@ -29,6 +29,7 @@ from statemachines.submission_update import (
     Update,
     update_submission,
 )
+from tests.thorough import worlds
 
 KEY = "tides-2.0"
 UPDATE = Update(app="tides", submission_id=KEY, archive="tides-2.0.1.ipa")
@@ -203,4 +204,4 @@ def test_a_stop_undoes_the_finished_steps(when: timedelta, undone: list[str]) ->
 
 
 def test_in_every_world_it_behaves_as_its_python() -> None:
-    assert check_workflow(update_submission, examples=25)
+    assert check_workflow(update_submission, examples=worlds(25))

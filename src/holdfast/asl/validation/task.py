@@ -19,10 +19,14 @@ def check_resource(scope: RuleScope, value: Any, location: str) -> None:
         return _express_resource(scope, found, location)
     if not is_arn_of_a_task(value):
         return scope.refuse(location, "Value is not a valid resource ARN")
-    return scope.refuse(
-        location,
-        f"The resource provided {value} is not recognized. The value is not a valid resource ARN, "
-        "or the resource is not available in this region.",
+    return scope.refuse(location, unrecognized(value))
+
+
+def unrecognized(resource: str) -> str:
+    """Return AWS's sentence about a Resource that it does not know."""
+    return (
+        f"The resource provided {resource} is not recognized. The value is not a valid resource "
+        "ARN, or the resource is not available in this region."
     )
 
 

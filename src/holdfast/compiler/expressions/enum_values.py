@@ -20,6 +20,7 @@ from holdfast.compiler.expressions.query import (
     literal,
 )
 from holdfast.compiler.expressions.unknowns import key_of_any
+from holdfast.compiler.library_calls import note_failure
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.types import INT, UNKNOWN, EnumOf, ListOf, is_refused, is_text
 
@@ -67,6 +68,8 @@ def lower_member(expressions: Expressions, node: ast.Call) -> TypedQuery | None:
         value.type == INT and kinds == {int}
     ):
         return None
+    if not is_refused(value.type) and value.type != UNKNOWN:
+        note_failure(expressions, node, "ValueError")
     known = ArrayOf(tuple(Constant(member.value) for member in cls))
     wrong = failure(f"ValueError: no valid {cls.__name__}")
     query = hold(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
-from holdfast.compiler.context import Held, TypedQuery, Unit, item_path
+from holdfast.compiler.context import Environment, Held, TypedQuery, Unit, item_path
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.declared import annotated_type, as_declared
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.expressions.typed_dicts import displayed
 from holdfast.compiler.ir import Assign, Target
 from holdfast.compiler.statements.changes import (
+    is_named_division,
     lower_extension,
     lower_item_assignment,
     lower_item_change,
@@ -27,8 +29,15 @@ from holdfast.compiler.statements.parts import (
     change_part_by,
     local_chain,
     lower_field_assignment,
+    named,
 )
-from holdfast.compiler.statements.unpacking import give, held, lower_unpacking
+from holdfast.compiler.statements.unpacking import (
+    give,
+    held,
+    is_exchange,
+    is_flat,
+    lower_unpacking,
+)
 from holdfast.compiler.types.types import (
     DECIMAL,
     REFUSED,
@@ -72,7 +81,13 @@ def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
     value = held(statements, node, statements.value(node.value))
     distinct = distinct_levels(statements, node.value, value.type, before)
     for target in node.targets:
-        give(statements, node, target, value, distinct)
+        if isinstance(target, ast.Name) or is_refused(value.type):
+            give(statements, node, target, value, distinct)
+        else:
+            with _temporary(statements, [_WHOLE]):
+                statements.give(_WHOLE, Held(value.query, value.type, distinct=distinct))
+                part = ast.copy_location(ast.Name(_WHOLE, ast.Load()), node.value)
+                _assign(statements, node, target, part, None)
 
 
 def lower_annotated_assignment(statements: Statements, node: ast.AnnAssign) -> None:
@@ -109,12 +124,78 @@ def _assign(
             _assign_in_part(statements, node, target, value)
         case ast.Attribute() if local_chain(statements, target):
             lower_field_assignment(statements, node, target, value)
+        case ast.Tuple() | ast.List() if not is_flat(target):
+            _assign_parts(statements, node, target, value)
         case ast.Tuple() | ast.List():
             lower_unpacking(statements, node, target, value)
         case _:
             # The target is refused. Lower the right side all the same, so that its own refusals are
             # reported in the same run.
             give(statements, node, target, statements.value(value))
+
+
+#: The name of a value that several targets get, and the beginning of those of its parts.
+_WHOLE: Final = "= whole"
+_PART: Final = "= part_"
+
+
+def _assign_parts(
+    statements: Statements, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr
+) -> None:
+    """Lower `xs[i], xs[j] = xs[j], xs[i]` and `a, (b, c) = value`.
+
+    Python computes the value and takes it apart. Then it assigns the targets from left to right: an
+    index is evaluated, and an inner tuple is taken apart, after the targets before it have their
+    values. So each part gets a name that no author can write, and each target gets its part.
+    """
+    before = statements.flow.environment
+    values = value.elts if isinstance(value, ast.Tuple) else []
+    places = values if len(values) == len(target.elts) else [value] * len(target.elts)
+    # An inner target has other names than the one around it, whose parts still wait.
+    first = sum(name.startswith(_PART) for name in statements.scope.local_names)
+    named = {f"{_PART}{first + place}": part for place, part in enumerate(target.elts)}
+    made = type(target)([_renamed(part, name) for name, part in named.items()], ast.Store())
+    with _temporary(statements, named):
+        lower_unpacking(statements, node, ast.copy_location(made, target), value)
+        for (name, part), place in zip(named.items(), places, strict=True):
+            inner = part.value if isinstance(part, ast.Starred) else part
+            read = ast.copy_location(ast.Name(name, ast.Load()), place)
+            _assign(statements, node, inner, read, None)
+    if before is not None and is_exchange(target, value):
+        _restore_levels(statements, target, before)
+
+
+def _renamed(part: ast.expr, name: str) -> ast.expr:
+    """Return the target `name` in the place of `part`."""
+    found: ast.expr = ast.copy_location(ast.Name(name, ast.Store()), part)
+    if isinstance(part, ast.Starred):
+        found = ast.copy_location(ast.Starred(found, ast.Store()), part)
+    return found
+
+
+@contextmanager
+def _temporary(statements: Statements, names: Iterable[str]) -> Iterator[None]:
+    """Give the names a place among the local names for the time of one assignment."""
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(named(statements, name))
+        yield
+    environment = statements.flow.environment
+    if environment is not None:
+        entries = {name: held for name, held in environment.entries.items() if name not in names}
+        statements.flow.environment = environment._replace(entries=entries)
+
+
+def _restore_levels(
+    statements: Statements, target: ast.Tuple | ast.List, before: Environment
+) -> None:
+    """Record that the names own what they owned before: the values have only changed places."""
+    for chain in map(chain_of, target.elts):
+        was = None if chain is None else before.entries.get(chain.name)
+        entry = None if chain is None else statements.entry(chain.name)
+        if chain is not None and isinstance(was, Held) and isinstance(entry, Held):
+            known = entry._replace(owned=was.owned, distinct=was.distinct)
+            statements.give(chain.name, known)
 
 
 def _assign_item(
@@ -277,8 +358,9 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
     if isinstance(entry, Held) and lower_merge(statements, node, name):
         return
     read = ast.copy_location(ast.Name(name, ast.Load()), node.target)
-    if isinstance(entry, Held) and entry.type == DECIMAL:
-        # A step computes the sum. Steps replace expressions, so the sum must be one.
+    if isinstance(entry, Held) and (entry.type == DECIMAL or is_named_division(statements, node)):
+        # A step computes the sum, or a test of the divisor stands before it. Both replace
+        # expressions, so the sum must be one.
         whole = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
         total = statements.value(unit.rewritten(node.target, whole))
         _give(statements, node, name, total)

@@ -33,8 +33,10 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
+from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
-from holdfast.compiler.statements.named_failures import named_item
+from holdfast.compiler.statements.local_names import bound_names
+from holdfast.compiler.statements.named_failures import named_item, named_place
 from holdfast.compiler.statements.ownership import (
     chain_of,
     has_parts_that_may_change,
@@ -133,7 +135,9 @@ def lower_item_assignment(
     current = changeable(statements, target, name)
     if current is not None and not is_refused(key.type, new.type):
         stored = Adding(statements, name, before).value(value, new.type)
-        _assign_item(statements, node, target, name, (current, key, new, stored))
+        tested = named_place(statements, target, current, key, new)
+        parts = (current, *(tested or (key, new)), stored)
+        _assign_item(statements, node, target, name, parts, is_there=tested is not None)
 
 
 def lower_item_change(
@@ -144,7 +148,7 @@ def lower_item_change(
     read = ast.Subscript(target.value, target.slice, ast.Load())
     old = named_item(statements, target, place.lower(ast.copy_location(read, target)))
     key = place.lower(target.slice)
-    if old.type == DECIMAL:
+    if old.type == DECIMAL or is_named_division(statements, node):
         whole = ast.BinOp(ast.copy_location(read, target), node.op, node.value)
         total = statements.unit.rewritten(target, ast.copy_location(whole, node))
         lower_item_assignment(statements, node, target, name, total)
@@ -170,7 +174,15 @@ def lower_item_change(
     new = operators.arithmetic(statements.unit, node, node.op, old, value)
     if not is_refused(new.type):
         stored = SHARED if may_change(new.type) else OWN
-        _assign_item(statements, node, target, name, (current, key, new, stored))
+        # The item was read, so it is there.
+        parts = (current, key, new, stored)
+        _assign_item(statements, node, target, name, parts, is_there=True)
+
+
+def is_named_division(statements: Statements, node: ast.AugAssign) -> bool:
+    """Return True for `n //= k` in a `try` whose handler names the error of a division by zero."""
+    is_division = isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod)
+    return is_division and is_caught(statements.expressions, "ZeroDivisionError")
 
 
 def _read_first(
@@ -188,6 +200,8 @@ def _assign_item(
     target: ast.Subscript,
     name: str,
     parts: tuple[TypedQuery, TypedQuery, TypedQuery, Stored],
+    *,
+    is_there: bool,
 ) -> None:
     current, key, new, stored = parts
     fails = fails_of(current, key, new)
@@ -217,7 +231,8 @@ def _assign_item(
         case ListOf(element, False) if key.type == INT:
             text = statements.unit.text(target)
             query = _replaced(current.query, key.query, new.query, join(element, new.type), text)
-            changed = TypedQuery(query, ListOf(join(element, new.type)), fails | {"IndexError"})
+            fails = fails if is_there else fails | {"IndexError"}
+            changed = TypedQuery(query, ListOf(join(element, new.type)), fails)
         case type_:
             message = f"{describe(type_)} has no items by {describe(key.type)} to change"
             help_ = _item_help(name, type_, key.type, statements.unit.text(target.slice))
@@ -298,12 +313,56 @@ def changeable(
         if is_inside:
             help_ = deep_copy(statements, own, name, node)
         items = statements.flow.items_of.get(name)
+        if _is_of_caller(statements, name):
+            known = _of_caller(statements, name, current.type, is_inside=is_inside)
+            message, help_ = known or (message, help_)
         if isinstance(current.type, ModelOf) and items is not None:
             message = f"`{name}` is an item of `{items}`, which is changed by giving it other items"
             help_ = f"{items} = [{_changed_copy(name, current.type)} for {name} in {items}]"
         unit.refuse(node, "HF023", message, help_)
         return None
     return current
+
+
+def _is_of_caller(statements: Statements, name: str) -> bool:
+    """Return True for a variable of the caller in the body of a helper. Another value for its name
+    would not change the value of the caller.
+    """
+    result, function = statements.result, statements.unit.functions.get(statements.scope)
+    if result is None or function is None or name.startswith("= "):
+        return False
+    if statements.pasted:
+        return name not in (result.names or ())
+    return any(part.arg == name for part in ast.walk(function.args) if isinstance(part, ast.arg))
+
+
+def _of_caller(
+    statements: Statements, name: str, type_: Type, *, is_inside: bool
+) -> tuple[str, str] | None:
+    """Return message and help for a change of a variable of the caller that is not its own; None
+    when the reason is not known.
+    """
+    unit = statements.unit
+    function = unit.functions[statements.scope]
+    holder = unit.holders.get(statements.scope.name(name))
+    if holder is not None:
+        text = unit.text(holder)
+        copied = f"copy.deepcopy({text})" if is_inside else _copy_of(text, type_)
+        message = held_elsewhere(statements, name, name)
+        return message, f"{copied}, in place of `{text}` in line {holder.lineno}"
+    message = f"`{name}` is changed here for the caller of `{function.name}`"
+    rebound = [line for line in function.body if name in bound_names(line)]
+    inner = [part for part in ast.walk(function) if isinstance(part, ast.Lambda | ast.FunctionDef)]
+    if statements.pasted:
+        return None
+    if rebound:
+        message += f", and line {rebound[0].lineno} gives the name another value"
+        return message, f"own_{name} = …, and `own_{name}` in the lines behind it"
+    if len(inner) > 1:
+        line = max(part.lineno for part in inner)
+        message += f", and line {line} has a function, which may keep the value"
+        return message, f"put the change into a helper without the function of line {line}"
+    return None
 
 
 def held_elsewhere(statements: Statements, name: str, text: str) -> str:

@@ -37,6 +37,7 @@ from holdfast.compiler.expressions.sets import is_hashable, without_order
 from holdfast.compiler.statements.aliases import CHANGES
 from holdfast.compiler.statements.changes import changeable, give
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
+from holdfast.compiler.statements.named_failures import require_member
 from holdfast.compiler.types.types import (
     NEVER,
     UNKNOWN,
@@ -159,6 +160,8 @@ def _remove(statements: Statements, call: ast.Call, current: TypedQuery) -> Type
     assert isinstance(current.type, ListOf)
     if values is None:
         return None
+    assert isinstance(call.func, ast.Attribute)
+    assert isinstance(call.func.value, ast.Name)
     element = current.type.element
     place = method_rule("list", "index")(current.query, current.type, tuple(values))
     if place is None:
@@ -167,7 +170,10 @@ def _remove(statements: Statements, call: ast.Call, current: TypedQuery) -> Type
         refuse_change(statements, call, what, help_)
         return None
     rest = without_first(current.query, place[0], element)
-    return TypedQuery(rest, current.type, fails_of(*values) | {"ValueError"})
+    fails = fails_of(*values)
+    if not require_member(statements, call, call.func.value.id, call.args[0]):
+        fails |= {"ValueError"}
+    return TypedQuery(rest, current.type, fails)
 
 
 def _clear(statements: Statements, call: ast.Call, current: TypedQuery) -> TypedQuery | None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +34,16 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.dict_keys import written
 from holdfast.compiler.expressions.operators import may_divide_by_zero
-from holdfast.compiler.expressions.query import Binary, Constant, ObjectOf, QueryTree, Variable
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Conditional,
+    Constant,
+    FunctionCall,
+    ObjectOf,
+    QueryTree,
+    Variable,
+)
 from holdfast.compiler.expressions.subscripts import has_item
 from holdfast.compiler.expressions.unknowns import as_kind
 from holdfast.compiler.ir import If, Raise, StatementBlock, StepStatement, Target, TaskAction
@@ -46,6 +56,7 @@ from holdfast.compiler.types.types import (
     STR,
     UNKNOWN,
     DictOf,
+    ListOf,
     is_refused,
     is_text,
 )
@@ -63,15 +74,21 @@ def lower_named_failure(statements: Statements, node: ast.expr) -> None:
             _check_item(statements, node, base, key)
         case ast.BinOp(left=left, op=division, right=right):
             _check_divisor(statements, node, (left, right), division)
+        case ast.Call(func=ast.Attribute(value=items, attr="index"), args=[wanted]):
+            _check_member(statements, node, items, wanted)
+        case ast.Call(args=[wanted]):
+            _check_value_of_enum(statements, node, wanted)
         case _:
             raise TypeError(node)
 
 
 def named_item(statements: Statements, node: ast.Subscript, found: TypedQuery) -> TypedQuery:
-    """Emit the test for an item of a dict that `counts[name] += 1` or `groups[name].append(n)`
-    reads and changes. `found` is the item.
+    """Emit the test for an item of a dict or list that `counts[name] += 1` or
+    `groups[name].append(n)` reads and changes. `found` is the item.
     """
     place = statements.expressions.inside("the place of a change")
+    if is_caught(place, "IndexError") and "IndexError" in found.fails:
+        return _named_place(statements, node, found)
     if not is_caught(place, "KeyError") or "KeyError" not in found.fails:
         return found
     owner, key = place.lower(node.value), place.lower(node.slice)
@@ -79,8 +96,43 @@ def named_item(statements: Statements, node: ast.Subscript, found: TypedQuery) -
     test = has_item(owner, key)
     if not (is_known and is_name(owner.query) and is_name(key.query)) or test is None:
         return found
-    _require(statements, node, test, KeyError, _written_key(statements, node, key))
+    require(statements, node, test, KeyError, _written_key(statements, node, key))
     return found._replace(fails=found.fails - {"KeyError"})
+
+
+def _named_place(statements: Statements, node: ast.Subscript, found: TypedQuery) -> TypedQuery:
+    place = statements.expressions.inside("the place of a change")
+    owner, key = place.lower(node.value), place.lower(node.slice)
+    test = has_item(owner, key)
+    if not (is_name(owner.query) and is_name(key.query)) or test is None:
+        return found
+    text = TypedQuery(Constant("list index out of range"), STR)
+    require(statements, node, test, IndexError, ((), text))
+    return found._replace(fails=found.fails - {"IndexError"})
+
+
+def named_place(
+    statements: Statements,
+    node: ast.Subscript,
+    items: TypedQuery,
+    index: TypedQuery,
+    new: TypedQuery,
+) -> tuple[TypedQuery, TypedQuery] | None:
+    """Emit the test for `xs[i] = v`, if a handler names its IndexError. Return the index and the
+    new value, which are computed before the test; None when there is no such handler.
+    """
+    is_named = is_caught(statements.expressions, "IndexError")
+    if not is_named or not isinstance(items.type, ListOf) or index.type != INT:
+        return None
+    if new.fails:
+        new = statements.kept(new, node, "new_item")
+    if not is_name(index.query):
+        index = statements.kept(index, node, "index")
+    test = has_item(items, index)
+    assert test is not None
+    text = TypedQuery(Constant("list assignment index out of range"), STR)
+    require(statements, node, test, IndexError, ((), text))
+    return index, new
 
 
 def _check_item(statements: Statements, node: ast.Subscript, base: ast.expr, key: ast.expr) -> None:
@@ -96,11 +148,11 @@ def _check_item(statements: Statements, node: ast.Subscript, base: ast.expr, key
     if test is None:
         return
     if isinstance(owner.type, DictOf):
-        _require(statements, node, test, KeyError, _written_key(statements, node, place))
+        require(statements, node, test, KeyError, _written_key(statements, node, place))
     else:
         kind = "string" if is_text(owner.type) else "list"
         text = TypedQuery(Constant(f"{kind} index out of range"), STR)
-        _require(statements, node, test, IndexError, ((), text))
+        require(statements, node, test, IndexError, ((), text))
     _keep_value(statements, node)
 
 
@@ -120,8 +172,108 @@ def _check_divisor(
         test = divisor
     is_float = FLOAT in (left.type, right.type)
     text = TypedQuery(Constant(_text_of_division(division, is_float=is_float)), STR)
-    _require(statements, node, test, ZeroDivisionError, ((), text))
+    require(statements, node, test, ZeroDivisionError, ((), text))
     _keep_value(statements, node)
+
+
+def _check_member(
+    statements: Statements, node: ast.Call, items: ast.expr, wanted: ast.expr
+) -> None:
+    """Test `wanted in items` before `items.index(wanted)`, of a list or a text."""
+    owner, sought = (_operand(statements, operand) for operand in (items, wanted))
+    if is_refused(owner.type, sought.type):
+        return
+    is_list = not is_text(owner.type)
+    written = _text_of(lambda: list[int]().index(0) if is_list else "".index("a"))
+    text = _text_with(statements, node, sought, written)
+    if text is not None:
+        test = is_member(statements, wanted, items)
+        require(statements, node, test, ValueError, text)
+        _keep_value(statements, node)
+
+
+def require_member(statements: Statements, node: ast.Call, name: str, wanted: ast.expr) -> bool:
+    """Emit the test for `xs.remove(wanted)`, if a handler names its ValueError."""
+    if not is_caught(statements.expressions, "ValueError"):
+        return False
+    if is_refused(_operand(statements, wanted).type):
+        return False
+    items = ast.copy_location(ast.Name(name, ast.Load()), node)
+    text = TypedQuery(Constant(_text_of(lambda: list[int]().remove(0))), STR)
+    require(statements, node, is_member(statements, wanted, items), ValueError, ((), text))
+    return True
+
+
+def is_member(statements: Statements, wanted: ast.expr, items: ast.expr) -> QueryTree:
+    test = ast.copy_location(ast.Compare(wanted, [ast.In()], [items]), wanted)
+    return statements.expressions.truth(test).query
+
+
+def _check_value_of_enum(statements: Statements, node: ast.Call, wanted: ast.expr) -> None:
+    """Test whether a member has the value, before `Colour(value)`."""
+    sought = _operand(statements, wanted)
+    cls = statements.unit.outside(node.func)
+    assert isinstance(cls, type)
+    assert issubclass(cls, Enum)
+    text = _text_with(statements, node, sought, f"0 is not a valid {cls.__qualname__}")
+    if is_refused(sought.type) or text is None:
+        return
+    known = ArrayOf(tuple(Constant(member.value) for member in cls))
+    require(statements, node, Binary("in", sought.query, known), ValueError, text)
+    _keep_value(statements, node)
+
+
+def _text_with(
+    statements: Statements, node: ast.expr, value: TypedQuery, text: str
+) -> tuple[StatementBlock, TypedQuery] | None:
+    """Return `text` with the value in place of `0`; None when the value has no exact text."""
+    before, _, after = text.partition("0 ")
+    if before or not after:
+        return (), TypedQuery(Constant(text), STR)
+    rest = Constant(f" {after}")
+    if value.type == INT:
+        shown: QueryTree = FunctionCall("string", (value.query,))
+        return (), TypedQuery(Binary("&", shown, rest), STR)
+    if is_text(value.type):
+        made, key = _written_key(statements, node, value)
+        return made, TypedQuery(Binary("&", key.query, rest), STR)
+    return None
+
+
+def text_of_size(size: QueryTree, count: int, *, is_least: bool) -> QueryTree:
+    """Return the text of Python's error when a list has another number of items."""
+    few = _text_of(lambda: _unpack(count, -1, is_least=is_least))
+    if is_least:
+        return _with_number(few, count - 1, size)
+    is_few = Binary("<", size, Constant(count))
+    many = _text_of(lambda: _unpack(count, 1, is_least=False))
+    texts = _with_number(few, count - 1, size), _with_number(many, count + 1, size)
+    return Conditional(is_few, *texts)
+
+
+def _unpack(count: int, more: int, *, is_least: bool) -> None:
+    names = [f"n{place}" for place in range(count)] + (["*rest"] if is_least else [])
+    exec(f"({', '.join(names)},) = [0] * {count + more}", {})  # noqa: S102 - our own text
+
+
+def _with_number(text: str, number: int, size: QueryTree) -> QueryTree:
+    """Return the text with the size in place of the number after `got`, which it may lack."""
+    before, found, after = text.partition(f"got {number}")
+    if not found:
+        return Constant(text)
+    shown = FunctionCall("string", (size,))
+    return Binary("&", Binary("&", Constant(f"{before}got "), shown), Constant(after))
+
+
+def _text_of(call: Callable[[], object]) -> str:
+    """Return the text of the ValueError that a call raises. It differs between the versions of
+    Python.
+    """
+    try:
+        call()
+    except ValueError as error:
+        return str(error)
+    raise TypeError(call)
 
 
 def _operand(statements: Statements, node: ast.expr) -> TypedQuery:
@@ -144,7 +296,7 @@ def _keep_value(statements: Statements, node: ast.expr) -> None:
     statements.hoisted[node] = statements.kept(value, node, "item")
 
 
-def _require(
+def require(
     statements: Statements,
     node: ast.expr,
     test: QueryTree,

@@ -181,7 +181,7 @@ def change_part_by(
             given.append(value)
     with ExitStack() as stack:
         for name in names:
-            stack.enter_context(_named(statements, name))
+            stack.enter_context(named(statements, name))
         change_part(statements, node, path, lambda part: change(part, given))
 
 
@@ -201,7 +201,7 @@ def _change_part(
     part = _taken_out(statements, node, path)
     if part is None:
         return
-    with _named(statements, part.id):
+    with named(statements, part.id):
         change(part)
         entry = statements.entry(part.id)
         if isinstance(entry, Held) and not is_refused(entry.type):
@@ -304,7 +304,7 @@ def with_default(node: ast.Expr, call: ast.Call, default: ast.Call) -> list[ast.
 
 
 @contextmanager
-def _named(statements: Statements, name: str) -> Iterator[None]:
+def named(statements: Statements, name: str) -> Iterator[None]:
     """Make `name` a local name for the time of the change."""
     names = statements.scope.local_names
     names[name] = None

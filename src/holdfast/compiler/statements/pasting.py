@@ -20,12 +20,15 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.compiler.context import Held, Helper, TypedQuery, Unit, join_environments
 from holdfast.compiler.expressions.arguments import Given
 from holdfast.compiler.expressions.declared import as_parameter
+from holdfast.compiler.expressions.operators import SYMBOLS
 from holdfast.compiler.ir import Assign
 from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.results import LoweredBody, result_of
@@ -74,7 +77,7 @@ def paste(
     if call is not statements.whole:
         text = statements.unit.text(call)
         message = f"`{text}` changes {_listed(changed_by(helper))}: a statement of its own"
-        help_ = f"changed = {text}"
+        help_ = _separate_lines(statements, call, changed_by(helper))
         raise refuse(statements.expressions, call, "HF023", message, help_)
     if helper.node in statements.pasted:
         message = f"`{helper.name}` calls itself: its body would have no end"
@@ -83,7 +86,29 @@ def paste(
     parameters = [_parameter(statements, call, helper, one) for one in given]
     node, names = _renamed(statements, call, helper, {one.name: one.kept for one in parameters})
     _take(statements, call, names, parameters)
-    return _lowered(statements, helper, node, frozenset(names.values()))
+    before = len(statements.unit.diagnostics)
+    lowered = _lowered(statements, helper, node, frozenset(names.values()))
+    written = {new: name for name, new in names.items()}
+    written.update({one.kept: one.name for one in parameters if one.kept is not None})
+    _name_as_written(helper, written, before)
+    return lowered
+
+
+def _name_as_written(helper: Helper, written: Mapping[str, str], before: int) -> None:
+    """Give the names in the refusals of a body the spelling that the author wrote there."""
+    names = {new: name for new, name in written.items() if new != name}
+    found, node = helper.unit.diagnostics, helper.node
+    last = node.end_lineno or node.lineno
+    pattern = re.compile(rf"(?<![\w'.])(?:{'|'.join(map(re.escape, names))})(?!\w)")
+
+    def renamed(text: str) -> str:
+        return pattern.sub(lambda match: names[match[0]], text)
+
+    for place in range(before, len(found)) if names else ():
+        one = found[place]
+        if one.file == helper.unit.source.file and node.lineno <= one.line <= last:
+            message = re.sub("`[^`]*`", lambda match: renamed(match[0]), one.message)
+            found[place] = replace(one, message=message, help=renamed(one.help))
 
 
 class _Parameter(NamedTuple):
@@ -142,6 +167,54 @@ def _check_owned(statements: Statements, helper: Helper, node: ast.Name) -> None
         message = f"`{helper.name}` changes `{node.id}`, and something else may hold the same value"
         help_ = f"{node.id} = copy.deepcopy({node.id})"
         raise refuse(statements.expressions, node, "HF023", message, help_)
+
+
+def _separate_lines(statements: Statements, call: ast.Call, changed: frozenset[str]) -> str:
+    """Return the lines that run the call before its statement, and read what Python reads before
+    the call before it, too.
+    """
+    unit = statements.unit
+    statement = _statement_with(unit.functions.get(statements.scope), call)
+    text = unit.text(call)
+    old = [name for name in _read_before(statement, call) if name in changed]
+    lines = [*(f"old_{name} = {name}" for name in dict.fromkeys(old)), f"changed = {text}"]
+    match statement:
+        case ast.AugAssign(target=ast.Name(id=name) as target, op=op, value=value):
+            symbol = SYMBOLS.get(type(op), "+")
+            given = unit.text(value).replace(text, "changed")
+            left = f"old_{name}" if name in old else unit.text(target)
+            lines.append(f"{name} = {left} {symbol} {given}")
+        case ast.While(test=test) if call in ast.walk(test):
+            condition = unit.text(test).replace(text, "changed")
+            lines = ["while True:", f"    changed = {text}", f"    if not ({condition}):"]
+            lines.append("        break")
+        case _ if old:
+            lines.append(f"and then the line with {_listed(frozenset(f'old_{n}' for n in old))}")
+    return "\n".join(lines)
+
+
+def _statement_with(function: ast.FunctionDef | None, call: ast.Call) -> ast.stmt | None:
+    """Return the innermost statement that a call is part of."""
+    found = None
+    for part in () if function is None else ast.walk(function):
+        # A statement is walked before the statements inside of it.
+        if isinstance(part, ast.stmt) and part is not function and call in ast.walk(part):
+            found = part
+    return found
+
+
+def _read_before(statement: ast.stmt | None, call: ast.Call) -> Iterator[str]:
+    """Yield the names that a statement reads before it runs the call."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        yield statement.target.id
+    for part in () if statement is None else ast.walk(statement):
+        is_read = isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+        if is_read and isinstance(part, ast.Name) and _start(part) < _start(call):
+            yield part.id
+
+
+def _start(node: ast.expr) -> tuple[int, int]:
+    return (node.lineno, node.col_offset)
 
 
 def _listed(names: frozenset[str]) -> str:

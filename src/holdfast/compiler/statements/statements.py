@@ -644,7 +644,8 @@ class Statements:
                 # This is a docstring, or the `...` of an empty body.
                 return
             case ast.Call() if (function := self.durable(value)) is not None:
-                self.step(value, function, (), node)
+                if self.step(value, function, (), node) == NEVER:
+                    self._end_after(node, value)
             case ast.Call() if (logger := logger_of(self.unit, value)) is not None:
                 self._log(value, logger)
             case ast.Call() if isinstance(
@@ -684,6 +685,14 @@ class Statements:
                 self._lower_all(self.unit.defaults[node])
             case _:
                 self._without_effect(node, value)
+
+    def _end_after(self, node: ast.Expr, call: ast.Call) -> None:
+        """End the way behind a step that always raises. A result of its task is an error of the
+        task, so the state machine never comes to the `raise` here.
+        """
+        text = TypedQuery(Constant(f"`{self.unit.text(call)}` has returned"), STR)
+        self.emit(Raise(self.origin(node, "RuntimeError"), RuntimeError, text))
+        self.flow.environment = None
 
     def _change_in_part(self, node: ast.Expr, call: ast.Call, path: ast.expr) -> None:
         """Lower `state.items.append(value)` and the like."""

@@ -18,12 +18,15 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.subscripts import rest_of
 from holdfast.compiler.ir import Assign, RunParallel, Target
+from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.statements.late_errors import emit_step
 from holdfast.compiler.statements.levels import distinct_levels
+from holdfast.compiler.statements.named_failures import require, text_of_size
+from holdfast.compiler.statements.ownership import chain_of
 from holdfast.compiler.steps.hoisting import hoist_inside
 from holdfast.compiler.types.types import (
     REFUSED,
-    UNKNOWN,
+    STR,
     ListOf,
     TupleOf,
     Type,
@@ -79,48 +82,48 @@ def held(statements: Statements, node: ast.stmt, value: TypedQuery) -> TypedQuer
 def lower_unpacking(
     statements: Statements, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr
 ) -> None:
-    """Lower `a, (b, c) = value`."""
+    """Lower `a, b = value`, where all parts of the target are names."""
     if isinstance(value, ast.Call) and statements.is_durable(value):
         _unpack_step(statements, node, target, value)
         return
-    if any(isinstance(part, ast.Starred) for part in target.elts):
-        _unpack_rest(statements, node, target, value)
-        return
     before = statements.flow.environment
     whole = statements.value(value)
+    if _has_rest(target):
+        distinct = distinct_levels(statements, value, whole.type, before)
+        _unpack_rest(statements, node, target, held(statements, node, whole), distinct)
+        return
     pairs = _side_by_side(target, value)
     if pairs is not None:
-        names = [
-            name
-            for part, inner in pairs
-            for name in _named(statements, part, statements.expressions.lower(inner))
+        lowered = [(part, inner, statements.expressions.lower(inner)) for part, inner in pairs]
+        levels = [
+            (
+                statements.owned(inner, found.type),
+                distinct_levels(statements, inner, found.type, before),
+            )
+            for _, inner, found in lowered
         ]
-        own = {
-            part.id: statements.owned(inner, statements.expressions.lower(inner).type)
-            for part, inner in pairs
-            if isinstance(part, ast.Name)
-        }
-        distinct = {
-            part.id: distinct_levels(statements, inner, UNKNOWN, before)
-            for part, inner in pairs
-            if isinstance(part, ast.Name)
-        }
+        names: _Names = [(part, found) for part, _, found in lowered]
     else:
-        names, own = _named(statements, target, held(statements, node, whole)), {}
-        levels = _of_part(distinct_levels(statements, value, whole.type, before))
-        distinct = {name.id: levels for name, _ in names}
+        names = _named(statements, target, held(statements, node, whole))
+        distinct = _of_part(distinct_levels(statements, value, whole.type, before))
+        levels = [(0, distinct)] * len(names)
     _emit(statements, node, names)
-    for name, part in names:
-        levels = distinct.get(name.id, 1)
-        statements.hold(name.id, part.type, owned=own.get(name.id, 0), distinct=levels)
+    for (name, part), (owned, distinct) in zip(names, levels, strict=True):
+        statements.hold(name.id, part.type, owned=owned, distinct=distinct)
+
+
+def _has_rest(target: ast.Tuple | ast.List) -> bool:
+    return any(isinstance(part, ast.Starred) for part in target.elts)
 
 
 def _unpack_rest(
-    statements: Statements, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr
+    statements: Statements,
+    node: ast.stmt,
+    target: ast.Tuple | ast.List,
+    whole: TypedQuery,
+    distinct: int,
 ) -> None:
     """Lower `first, *rest = xs` and `*rest, last = xs`."""
-    known = statements.flow.environment
-    whole = held(statements, node, statements.value(value))
     before = next(n for n, part in enumerate(target.elts) if isinstance(part, ast.Starred))
     rest, least = target.elts[before], len(target.elts) - 1
     assert isinstance(rest, ast.Starred)
@@ -131,7 +134,7 @@ def _unpack_rest(
         refuse_names(statements, target)
         return
     names: _Names = []
-    levels = _of_part(distinct_levels(statements, value, whole.type, known))
+    is_checked = _checked_by_name(statements, target, whole.query, least, is_least=True)
     for place, part in enumerate(target.elts):
         index = place if place < before else place - least - 1
         query: QueryTree = ItemOf(whole.query, Constant(index))
@@ -139,27 +142,54 @@ def _unpack_rest(
         if part is rest:
             query = rest_of(whole.query, type_, before, least - before)
             type_ = ListOf(type_)
-        if not place:
+        if not place and not is_checked:
             # Put the check into the first value: all values are computed before any is assigned.
             size = FunctionCall("count", (whole.query,))
             wrong = failure(f"ValueError: {statements.unit.text(target)} has {least} parts or more")
             query = Conditional(Binary(">=", size, Constant(least)), query, wrong)
-        value_of_part = TypedQuery(query, type_, whole.fails | {"ValueError"})
+        fails = whole.fails if is_checked else whole.fails | {"ValueError"}
+        value_of_part = TypedQuery(query, type_, fails)
         names += _named(statements, rest.value if part is rest else part, value_of_part)
     _emit(statements, node, names)
     for name, found in names:
-        statements.hold(name.id, found.type, owned=int(name is rest.value), distinct=levels)
+        owned = int(name is rest.value)
+        statements.hold(name.id, found.type, owned=owned, distinct=_of_part(distinct))
+
+
+def is_flat(target: ast.Tuple | ast.List) -> bool:
+    """Return True when all parts of the target are names, which get their values together."""
+    parts = (part.value if isinstance(part, ast.Starred) else part for part in target.elts)
+    return all(isinstance(part, ast.Name) for part in parts)
+
+
+def is_exchange(target: ast.Tuple | ast.List, value: ast.expr) -> bool:
+    """Return True for `xs[i], xs[j] = xs[j], xs[i]`: parts of names that change places."""
+    if not isinstance(value, ast.Tuple) or not all(map(chain_of, target.elts)):
+        return False
+    chains = [chain for part in target.elts if (chain := chain_of(part)) is not None]
+    roots = {chain.name for chain in chains}
+    keys = {
+        name.id
+        for part in target.elts
+        for key in ast.walk(part)
+        if isinstance(key, ast.Subscript)
+        for name in ast.walk(key.slice)
+        if isinstance(name, ast.Name)
+    }
+    is_same = sorted(map(ast.unparse, target.elts)) == sorted(map(ast.unparse, value.elts))
+    return is_same and all(chain.accesses for chain in chains) and not roots & keys
 
 
 def _side_by_side(
     target: ast.Tuple | ast.List, value: ast.expr
-) -> list[tuple[ast.expr, ast.expr]] | None:
-    """Lower `a, b = b, a` without a tuple."""
+) -> list[tuple[ast.Name, ast.expr]] | None:
+    """Return each name of `a, b = b, a` with its value, which needs no tuple."""
     if not isinstance(value, ast.Tuple) or len(value.elts) != len(target.elts):
         return None
     if any(isinstance(part, ast.Starred) for part in (*target.elts, *value.elts)):
         return None
-    return list(zip(target.elts, value.elts, strict=True))
+    pairs = zip(target.elts, value.elts, strict=True)
+    return [(part, inner) for part, inner in pairs if isinstance(part, ast.Name)]
 
 
 def _unpack_step(
@@ -185,7 +215,11 @@ def _unpack_step(
     variable = statements.scope.name("parts", (node, "parts"))
     emit_step(statements, statements.origin(node), value, found, (Target(variable),))
     distinct = distinct_levels(statements, value, type_)
-    give(statements, node, target, TypedQuery(Variable(variable), type_), distinct)
+    whole = TypedQuery(Variable(variable), type_)
+    if _has_rest(target):
+        _unpack_rest(statements, node, target, whole, distinct)
+    else:
+        give(statements, node, target, whole, distinct)
 
 
 def _named(statements: Statements, target: ast.expr, value: TypedQuery) -> _Names:
@@ -194,12 +228,7 @@ def _named(statements: Statements, target: ast.expr, value: TypedQuery) -> _Name
         case ast.Name():
             return [(target, value)]
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            starred = next((part for part in parts if isinstance(part, ast.Starred)), None)
-            if starred is not None:
-                message = "`*` in a target is not part of the workflow language"
-                help_ = "first, rest = xs[0], xs[1:]"
-                statements.unit.refuse(starred, "HF020", message, help_)
-            elif not is_refused(value.type):
+            if not is_refused(value.type):
                 return _parts(statements, target, parts, value)
             refuse_names(statements, target)
             return []
@@ -221,10 +250,11 @@ def _parts(
             types = (element,) * count
             size = Binary("=", FunctionCall("count", (value.query,)), Constant(count))
             wrong = failure(f"ValueError: {statements.unit.text(target)} has {count} parts")
-            # Put the check into the first value. All values are computed before any name is
-            # assigned, so a failed check leaves every name unchanged.
-            queries[0] = Conditional(size, queries[0], wrong)
-            fails = fails | {"ValueError"}
+            if not _checked_by_name(statements, target, value.query, count):
+                # Put the check into the first value. All values are computed before any name is
+                # assigned, so a failed check leaves every name unchanged.
+                queries[0] = Conditional(size, queries[0], wrong)
+                fails = fails | {"ValueError"}
         case type_:
             message = f"this gives {describe(type_)}, which has not {count} parts"
             help_ = "take it as one value, or annotate the task `-> tuple[A, B]`"
@@ -235,6 +265,24 @@ def _parts(
     for part, query, type_ in zip(parts, queries, types, strict=True):
         found += _named(statements, part, TypedQuery(query, type_, fails))
     return found
+
+
+def _checked_by_name(
+    statements: Statements,
+    target: ast.expr,
+    items: QueryTree,
+    count: int,
+    *,
+    is_least: bool = False,
+) -> bool:
+    """Emit the check of the number of items as a Choice, if a handler names its ValueError."""
+    if not is_caught(statements.expressions, "ValueError"):
+        return False
+    size = FunctionCall("count", (items,))
+    test = Binary(">=" if is_least else "=", size, Constant(count))
+    text = text_of_size(size, count, is_least=is_least)
+    require(statements, target, test, ValueError, ((), TypedQuery(text, STR)))
+    return True
 
 
 def refuse_target(statements: Statements, target: ast.expr) -> None:
@@ -251,7 +299,7 @@ def refuse_target(statements: Statements, target: ast.expr) -> None:
 def _target_help(statements: Statements, target: ast.expr) -> str:
     match target:
         case ast.Attribute(value=ast.Name(id=name), attr=field):
-            return f'{name} = {name}.model_copy(update={{"{field}": …}})'
+            return f'own = {name}.model_copy(update={{"{field}": …}})'
         case ast.Subscript(value=ast.Subscript() as inner, slice=key):
             item = statements.unit.text(inner)
             return f"{item} = {{**{item}, {statements.unit.text(key)}: …}}"

@@ -254,8 +254,13 @@ def lacks_nonlocal(helper: Helper) -> bool:
 
 
 def has_functions(node: ast.FunctionDef) -> bool:
-    """Return True when a function contains a `def` or a `lambda`."""
-    return any(isinstance(part, ast.FunctionDef | ast.Lambda) for part in own_parts(node))
+    """Return True when a function contains a `def` or a `lambda` that may keep a value. The key of
+    an order keeps none.
+    """
+    parts = list(own_parts(node))
+    words = [word for part in parts if isinstance(part, ast.Call) for word in part.keywords]
+    keys = {word.value for word in words if word.arg == "key"}
+    return any(isinstance(part, ast.FunctionDef | ast.Lambda) for part in {*parts} - keys)
 
 
 def calls_changing(unit: Unit, scope: VariableScopeNames, function: ast.FunctionDef) -> bool:

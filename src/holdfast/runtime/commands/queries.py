@@ -11,9 +11,11 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from holdfast.core.decision import iso_time
 from holdfast.core.state import STATUSES, Awaiting, Execution, Frame
 from holdfast.errors import RequestError
 from holdfast.limits import PAGE_BYTES_MAX, SHOWN_BYTES_MAX, TOKEN_SECONDS_MAX
+from holdfast.runtime import inbox, pending_starts
 from holdfast.runtime.attribute_filter import is_ordered_by_value
 from holdfast.runtime.commands import archived, keyed, limits, pools, presentation
 from holdfast.runtime.commands.fork import forks_of
@@ -58,7 +60,7 @@ def describe(
     if log.state is None and held is not None:
         return quarantine.not_begun(held)
     if log.state is None:
-        return {"execution": log.run, "status": "RUNNING", "waits": [{"kind": "start"}]}
+        return _without_large((yield from _not_begun(tenant, log.run)))
     definition = yield from known.programs.fetch(tenant, log.state.definition)
     now_ms = yield Clock()
 
@@ -87,6 +89,25 @@ def describe(
     if held is not None:
         shown["waits"] = [quarantine.wait_of(held), *shown["waits"]]
     return _without_large(shown)
+
+
+def _not_begun(tenant: str, run: str) -> JsonResult:
+    """Describe an execution without a log, by its start message if that is found."""
+    waits = [{"kind": "start"}]
+    shown: dict[str, Any] = {"execution": run, "status": "RUNNING", "waits": waits}
+    body = yield from pending_starts.find(tenant, run)
+    if body is None:
+        return shown
+    shown |= {
+        "name": body.get("name"),
+        "workflow": body["workflow"],
+        "definition": body["definition"],
+        "started": iso_time(int(body["t0"])),
+    }
+    if not body.get("fork"):
+        # The input of a fork's start is the request of the fork.
+        shown["input"] = hidden((yield from inbox.unstow(tenant, run, body["input"])))
+    return shown
 
 
 def _without_large(shown: dict[str, Any]) -> dict[str, Any]:

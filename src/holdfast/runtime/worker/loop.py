@@ -54,7 +54,7 @@ from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.state import Awaiting, Execution
-from holdfast.core.waits import has_more, is_due, leases_of, pending_commands
+from holdfast.core.waits import abandoned_attempts, has_more, is_due, leases_of, pending_commands
 from holdfast.errors import FormatError, RequestError
 from holdfast.limits import (
     CLOCK_ERROR_MS,
@@ -610,11 +610,17 @@ class Processing:
             yield from wait_rows.put_row(self.log, now_ms)
         elif plan.is_opening:
             yield from wait_rows.drop_row(self.log, now_ms)
-        self.offered = []
+        offered, self.offered = self.offered, []
         self.moments.draws = self.races = 0
         # The execution continued as new, or it was migrated.
         if after.definition != self._definition:
             yield from self._fetch(after.definition)
+        for attempt in abandoned_attempts(plan.asked_before, after, offered):
+            # Imported here because few tasks declare a heartbeat.
+            from holdfast.runtime import heartbeats  # noqa: PLC0415
+
+            step_of = heartbeats.Step(self.log.tenant, self.log.run, attempt.entry)
+            yield from heartbeats.mark_over(step_of, attempt.attempt, now_ms)
         yield from self._follow(plan, now_ms)
         yield from self._report(plan, step, now_ms)
         if plan.must_open or plan.has_more:

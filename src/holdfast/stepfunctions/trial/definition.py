@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.asl.parsing.parse import parse_definition, parse_state
 from holdfast.asl.program import State
-from holdfast.asl.validation.validate import DefinitionProblem, diagnose, diagnose_state, sentence
+from holdfast.asl.validation.validate import DefinitionProblem, diagnose_state, sentence
+from holdfast.stepfunctions.actions import problems_of, problems_of_state
 from holdfast.stepfunctions.faults import StatesFault, validation
 from holdfast.stepfunctions.trial.request import STATE_NAME
 
@@ -38,12 +39,13 @@ def find_tested(text: str, state_name: str | None) -> Tested:
 
 def _alone(state: Any) -> Tested:
     _require_valid(diagnose_state(state))
+    _require_valid(problems_of_state(state, f"/States/{STATE_NAME}"))
     language = state.get("QueryLanguage", "JSONPath")
     return Tested(parse_state(STATE_NAME, state), state, language == "JSONata")
 
 
 def _one_of(document: Any, name: str) -> Tested:
-    _require_valid(diagnose(document))
+    _require_valid(problems_of(document))
     program = parse_definition(document)
     if name not in program.states:
         raise validation("State not found in definition")
@@ -52,7 +54,7 @@ def _one_of(document: Any, name: str) -> Tested:
     return Tested(program.states[name], written, language == "JSONata")
 
 
-def _require_valid(diagnostics: tuple[DefinitionProblem, ...]) -> None:
+def _require_valid(diagnostics: Iterable[DefinitionProblem]) -> None:
     found = [each for each in diagnostics if each.severity == "ERROR"]
     if found:
         raise StatesFault("InvalidDefinition", sentence(found))

@@ -15,24 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from holdfast.asl.program import Json, TaskState
+from holdfast.service_names import botocore_name
 
 if TYPE_CHECKING:
     from botocore.model import OperationModel, ServiceModel
 
 Mode: TypeAlias = Literal["STRICT", "PRESENT", "NONE"]
 
-#: Services whose name in a Resource differs from botocore's name without hyphens. The list has
-#: those that tests often mock; the results of other such services are not checked.
-_BOTOCORE_NAMES: Final[Mapping[str, str]] = {
-    "cloudwatchlogs": "logs",
-    "cognitoidentityprovider": "cognito-idp",
-    "elasticloadbalancingv2": "elbv2",
-    "elasticmapreduce": "emr",
-    "eventbridge": "events",
-    "iotdataplane": "iot-data",
-    "sfn": "stepfunctions",
-    "states": "stepfunctions",
-}
 #: For a `.sync` task, the action that describes its result, if this is not the action that started
 #: it.
 _DESCRIBED_BY: Final[Mapping[str, str]] = {"states:startExecution": "describeExecution"}
@@ -92,11 +81,12 @@ def _service(service: str) -> ServiceModel | None:
     import botocore.model  # noqa: PLC0415
 
     loader = botocore.loaders.create_loader()
-    wanted = _BOTOCORE_NAMES.get(service, service)
-    for name in loader.list_available_services("service-2"):
-        if wanted in (name, name.replace("-", "")):
-            return botocore.model.ServiceModel(loader.load_service_model(name, "service-2"), name)
-    return None
+    # Optimised integrations have hyphens in some names: emr-containers.
+    bare = service.replace("-", "")
+    name = botocore_name(bare, tuple(loader.list_available_services("service-2")))
+    if name is None:
+        return None
+    return botocore.model.ServiceModel(loader.load_service_model(name, "service-2"), name)
 
 
 @dataclass(frozen=True, slots=True)
