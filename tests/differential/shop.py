@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from holdfast import (
     BlockTimeout,
+    BranchCancelled,
     CompensationFailed,
     Retry,
     TaskError,
@@ -62,6 +63,7 @@ __all__ = [
     "Any",
     "BaseModel",
     "BlockTimeout",
+    "BranchCancelled",
     "Card",
     "Coded",
     "Colour",
