@@ -61,10 +61,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Report what is lost in cycles, once. At its end, pytest looks five times through all that is
-    not frozen.
+    """Report what the last tests lost in cycles, once. At its end, pytest looks five times through
+    all that is not frozen.
     """
-    gc.collect()
+    gc.collect(1)
     gc.freeze()
 
 

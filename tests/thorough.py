@@ -35,7 +35,5 @@ def stride(thorough: int, quick: int) -> int:
 
 
 def worlds(count: int) -> int:
-    """Return how many generated worlds to run a workflow in: a third, or all of them in a thorough
-    run.
-    """
+    """Return how many worlds or executions to run: a third, or all of them in a thorough run."""
     return count if IS_THOROUGH else count // 3

@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from holdfast import (
     BlockTimeout,
+    BranchCancelled,
     CompensationFailed,
     Retry,
     TaskError,
@@ -54,6 +55,7 @@ from holdfast import (
 
 __all__ = [
     "CHILDREN",
+    "LETTER",
     "TOOLS",
     "UTC",
     "UUID",
@@ -61,6 +63,7 @@ __all__ = [
     "Any",
     "BaseModel",
     "BlockTimeout",
+    "BranchCancelled",
     "Card",
     "Coded",
     "Colour",
@@ -145,6 +148,8 @@ __all__ = [
     "wait_for_event",
     "workflow",
 ]
+
+LETTER = re.compile("(?P<q>[a-z])")
 
 
 class Colour(Enum):

@@ -2,6 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from datetime import datetime, timedelta
 
@@ -28,6 +29,12 @@ def grouped(words: list[str]) -> str:
     lengths.update({len(word): 1 for word in words})
     halves = Counter([len(word) / 2 for word in words])
     return f"{groups} {counts}"
+
+
+@workflow
+def matched(n: int) -> str:
+    found = re.match("(a)", n)
+    return found.group(1) if found else ""
 
 
 @workflow

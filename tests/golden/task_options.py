@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (Retry, Worker, minutes, parallel, seconds, workflow)
+from holdfast import (Retry, Worker, minutes, parallel, seconds, start, workflow)
 from tests.golden.shop import Order, charge
 
 
@@ -31,3 +31,8 @@ def flow(n: int) -> None:
 @workflow
 def routed(order: Order, host: str) -> None:
     charge.options(runs_on=Worker(host))(order.id, 5)
+
+
+@workflow
+def waits(n: int) -> int:
+    return start(part, n).result()

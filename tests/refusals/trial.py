@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from holdfast.compiler.compile import compile_module
 from holdfast.compiler.diagnostics import CODES, CompileErrors, Diagnostic
-from holdfast.compiler.source import Source
 from tests.stopwatch import stopwatch
 
 HANGS_AFTER_SECONDS = 1.0
@@ -56,7 +55,6 @@ def outcome_of(text: str, known: Mapping[str, Any], folder: Path) -> Outcome:
     finally:
         del sys.modules[name]
         linecache.cache.pop(str(path), None)
-        Source.of.cache_clear()
         path.unlink()
         if watch.seconds > HANGS_AFTER_SECONDS:
             raise Broken(f"{watch.seconds:.1f} s of computing\n{text}")

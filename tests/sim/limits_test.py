@@ -28,7 +28,7 @@ from holdfast.runtime.gates.rules import Breaker, LimitRule, LimitUse
 from holdfast.runtime.storage import tables
 from holdfast_simulator import flow_worlds
 from holdfast_simulator.flow import START_MS, Faults, FlowWorld, Work, machine
-from tests.thorough import IS_THOROUGH, some
+from tests.thorough import IS_THOROUGH, some, worlds
 
 BANK = LimitRule("bank", interval_us=50_000, burst=2)
 LEDGER = LimitRule("ledger", concurrency=5)
@@ -58,14 +58,15 @@ def starts_of(world: FlowWorld) -> list[float]:
 
 
 def test_a_rate_lets_no_more_attempts_begin_in_any_window_and_wastes_no_token() -> None:
-    world = ran(world_of(LimitUse(BANK)), [Work(number) for number in range(400)])
+    executions = worlds(400)
+    world = ran(world_of(LimitUse(BANK)), [Work(number) for number in range(executions)])
     assert world.open_runs() == []
     starts = starts_of(world)
-    assert len(starts) == 400
-    for first in range(400):
+    assert len(starts) == executions
+    for first in range(executions):
         in_window = sum(starts[first] <= start < starts[first] + 5 for start in starts)
         assert in_window <= 2 + 20 * (5 + 0.2)  # messages take up to 0.12 s
-    assert starts[-1] <= 400 / 20 * 1.01 + 1.2
+    assert starts[-1] <= executions / 20 * 1.01 + 1.2
 
 
 def test_a_concurrency_limit_is_full_and_never_overfull() -> None:
@@ -185,7 +186,7 @@ def test_a_paused_limit_lets_nothing_begin_until_it_is_resumed() -> None:
     world = world_of(LimitUse(BANK))
     world.change(BANK, 1_000, is_paused=True, by="kim", reason="outage")
     world.change(BANK, 31_000, is_paused=False)
-    ran(world, [Work(number * 50) for number in range(200)])
+    ran(world, [Work(number * 50) for number in range(worlds(200))])
     assert world.open_runs() == []
     assert not any(1 + 4.5 < start < 31 for start in starts_of(world))
 

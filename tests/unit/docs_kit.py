@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -181,6 +181,23 @@ INPUT: Final[dict[str, Any]] = {
     "by_colour": {"red": 3},
     "anything": 7,
 }
+
+
+_PROGRAM: Final = "@workflow\ndef program("
+
+
+def module_of(programs: Sequence[tuple[str, str]]) -> str:
+    """Return the source of a module with a workflow `program_0`, `program_1` … for each (body, type
+    of its subject). What is around them is run and parsed once.
+    """
+    around, start, rest = MODULE.partition(_PROGRAM)
+    texts = [
+        (f"{start[:-1]}_{number}(" + rest)
+        .replace("BODY", textwrap.indent(body, "    "))
+        .replace("SUBJECT", subject)
+        for number, (body, subject) in enumerate(programs)
+    ]
+    return "\n".join([around, *texts])
 
 
 def module_with(body: str, *, more: str = "", subject: str = "int") -> str:

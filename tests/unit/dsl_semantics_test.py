@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -416,13 +418,21 @@ def _inputs(names: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize(("names", "text"), CASES, ids=[text for _, text in CASES])
-def test_an_expression_gives_the_same_value(names: str, text: str, tmp_path: Path) -> None:
-    parameters = ", ".join(f"{name}: {INPUTS[name][0]}" for name in names.split())
-    program = f"{HEADER}\n@workflow\ndef flow({parameters}):\n    return {text}\n"
-    with loaded(tmp_path, program) as module:
-        for values in _inputs(names.split()):
-            assert_same(module.flow, values)
+@pytest.fixture(scope="module")
+def expressions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """Yield a module with a workflow of each expression: the classes around them are made once."""
+    programs = []
+    for number, (names, text) in enumerate(CASES):
+        parameters = ", ".join(f"{name}: {INPUTS[name][0]}" for name in names.split())
+        programs.append(f"@workflow\ndef flow_{number}({parameters}):\n    return {text}\n")
+    with loaded(tmp_path_factory.mktemp("expressions"), "\n".join([HEADER, *programs])) as module:
+        yield module
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[text for _, text in CASES])
+def test_an_expression_gives_the_same_value(number: int, expressions: ModuleType) -> None:
+    for values in _inputs(CASES[number][0].split()):
+        assert_same(getattr(expressions, f"flow_{number}"), values)
 
 
 PROGRAMS: dict[str, tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = {

@@ -5,16 +5,19 @@ does.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from holdfast.api.boundary import JsonValue
+from holdfast.api.surface import Workflow
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.testing import World, real
-from tests.unit.docs_kit import INPUT, code_of, module_with, tables
+from tests.unit.docs_kit import INPUT, code_of, module_of, module_with, tables
 from tests.unit.dsl_kit import loaded
 
 #: The subjects of patterns: the type, and values that fit it or do not.
@@ -66,11 +69,35 @@ DIFFERENCES = [
 ]
 
 
-def run(folder: Path, body: str, subject: JsonValue = 0, type_: str = "int") -> None:
+@dataclass(frozen=True)
+class Sample:
+    """A body of a workflow, the type of its parameter `subject`, and values for it."""
+
+    body: str
+    type_: str = "int"
+    values: tuple[JsonValue, ...] = field(default=(0,), compare=False)
+
+
+Programs = dict[Sample, Workflow[..., Any]]
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
+    """Yield the workflow of each sample that compiles."""
+    samples = list(dict.fromkeys(_samples()))
+    text = module_of([(sample.body, sample.type_) for sample in samples])
+    with loaded(tmp_path_factory.mktemp("pages"), text) as module:
+        yield {
+            sample: getattr(module, f"program_{number}") for number, sample in enumerate(samples)
+        }
+
+
+def run(programs: Programs, sample: Sample) -> None:
     """Run a body both ways; `World.run` compares the results."""
-    with loaded(folder, module_with(body, subject=type_)) as module:
-        answers = {"bank.confirmed": {"id": "p1", "cents": 500}, "Ship it?": True, "total": 8}
-        World(answers, others=real).run_json(module.program, {**INPUT, "subject": subject})
+    answers = {"bank.confirmed": {"id": "p1", "cents": 500}, "Ship it?": True, "total": 8}
+    for value in sample.values:
+        world = World(answers, others=real)
+        world.run_json(programs[sample], {**INPUT, "subject": value})
 
 
 def as_body(code: str) -> str:
@@ -96,41 +123,67 @@ def _is_change(value: ast.expr) -> bool:
     )
 
 
+def of_statement(code: str) -> Sample:
+    return Sample(as_body(code))
+
+
+def of_expression(code: str) -> Sample:
+    return Sample(f"result = {code}\nreturn result")
+
+
+def of_annotation(code: str) -> Sample:
+    if "SecretStr" in code:
+        # It stands beside nothing but None, and a result that is one says so.
+        return Sample("kept = [subject, subject]\nreturn len(kept)", code, ("open sesame",))
+    return Sample("kept = subject\nreturn kept", f"{code} | int")
+
+
+def of_pattern(code: str) -> Sample:
+    pattern = code.removeprefix("case ").removesuffix(":")
+    type_, values = next(SUBJECTS[start] for start in SUBJECTS if pattern.startswith(start))
+    last = "" if pattern in ("other", "_") else "\n    case _: return 0"
+    return Sample(f"match subject:\n    {code} return 1{last}", type_, tuple(values))
+
+
+def of_difference(code: str) -> Sample:
+    return Sample(f"return {code}")
+
+
+def _samples() -> Iterator[Sample]:
+    yield from map(of_statement, STATEMENTS)
+    yield from map(of_expression, EXPRESSIONS)
+    yield from map(of_annotation, ANNOTATIONS)
+    yield from map(of_pattern, PATTERNS)
+    yield from (of_difference(code) for code, is_refused in DIFFERENCES if not is_refused)
+
+
 @pytest.mark.parametrize("code", STATEMENTS)
 def test_a_statement_of_the_page_compiles_and_behaves_as_in_python(
-    code: str, tmp_path: Path
+    code: str, programs: Programs
 ) -> None:
-    run(tmp_path, as_body(code))
+    run(programs, of_statement(code))
 
 
 @pytest.mark.parametrize("code", EXPRESSIONS)
 def test_an_expression_of_the_page_compiles_and_has_the_value_of_python(
-    code: str, tmp_path: Path
+    code: str, programs: Programs
 ) -> None:
-    run(tmp_path, f"result = {code}\nreturn result")
+    run(programs, of_expression(code))
 
 
 @pytest.mark.parametrize("code", ANNOTATIONS)
-def test_a_value_of_each_type_crosses_a_workflow(code: str, tmp_path: Path) -> None:
-    if "SecretStr" in code:
-        # It stands beside nothing but None, and a result that is one says so.
-        run(tmp_path, "kept = [subject, subject]\nreturn len(kept)", "open sesame", code)
-    else:
-        run(tmp_path, "kept = subject\nreturn kept", type_=f"{code} | int")
+def test_a_value_of_each_type_crosses_a_workflow(code: str, programs: Programs) -> None:
+    run(programs, of_annotation(code))
 
 
 @pytest.mark.parametrize("code", PATTERNS)
-def test_a_pattern_of_the_page_fits_as_in_python(code: str, tmp_path: Path) -> None:
-    pattern = code.removeprefix("case ").removesuffix(":")
-    type_, values = next(SUBJECTS[start] for start in SUBJECTS if pattern.startswith(start))
-    last = "" if pattern in ("other", "_") else "\n    case _: return 0"
-    for value in values:
-        run(tmp_path, f"match subject:\n    {code} return 1{last}", value, type_)
+def test_a_pattern_of_the_page_fits_as_in_python(code: str, programs: Programs) -> None:
+    run(programs, of_pattern(code))
 
 
 @pytest.mark.parametrize(("code", "is_refused"), DIFFERENCES)
 def test_values_that_differ_in_json_are_refused_or_as_python_has_them(
-    code: str, is_refused: bool, tmp_path: Path
+    code: str, is_refused: bool, programs: Programs, tmp_path: Path
 ) -> None:
     if is_refused:
         with (
@@ -139,4 +192,4 @@ def test_values_that_differ_in_json_are_refused_or_as_python_has_them(
         ):
             compile_workflow(module.program)
     else:
-        run(tmp_path, f"return {code}")
+        run(programs, of_difference(code))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.api.library import LOG, library_task
-from holdfast.api.library_signatures import SIGNATURES
+from holdfast.api.library import LOG, library_task, task_of
+from holdfast.api.library_signatures import FUNCTIONS, SIGNATURES
 from holdfast.api.registry import Registry
 from holdfast.compiler.compile import compile_workflow
 from holdfast.testing import World, compiled, real
 from tests.unit.dsl_kit import loaded, run_compiled
 
+DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = """
 from __future__ import annotations
 import logging, math
@@ -61,6 +64,25 @@ def test_a_step_calls_the_function_of_the_library(
     task = library_task(name)
     assert task is not None
     assert task.call_json(arguments) == result
+
+
+def test_the_reference_lists_the_functions() -> None:
+    page = (DOCS / "reference" / "language-values.md").read_text(encoding="utf-8")
+    table = page.partition("### Functions of Python's library")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w.]+)` \| (.*) \|$", table, re.MULTILINE)
+    listed = {f"{owner}.{name}" for owner, names in rows for name in re.findall(r"`(\w+)`", names)}
+    assert listed == set(FUNCTIONS)
+
+
+def test_a_listed_function_is_found_by_itself() -> None:
+    for name in FUNCTIONS:
+        module, _, attribute = name.rpartition(".")
+        if module.startswith("datetime."):
+            # `datetime.now` is a new method at each access. `dsl_library_steps_test` calls it.
+            continue
+        step = task_of(getattr(importlib.import_module(module), attribute))
+        assert step is not None, name
+        assert step.name == name
 
 
 def test_no_step_takes_a_parameter_that_its_function_does_not_have() -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import pytest
@@ -34,12 +35,19 @@ def filled() -> Shop:
     return shop
 
 
+@cache
+def read_only() -> Shop:
+    """Return such a stack for tests that store nothing."""
+    return filled()
+
+
 def store(shop: Shop | Stack, entry: ListEntry) -> None:
     keys: Item = {"pk": f"default#{entry.run}", "sk": 0, "st": entry.status}
     record: Item = {**keys, **attributes_of("default", entry)}
     shop.world.services.perform(Put("executions", record))
 
 
+@cache
 def entry_of(number: int) -> ListEntry:
     started_ms = START_MS - EXECUTIONS + number // 3
     status = STATUSES[number % len(STATUSES)]
@@ -86,14 +94,14 @@ def newest_first(*numbers: int) -> list[str]:
 
 
 def test_a_page_of_every_workflow_takes_eight_queries_and_has_the_newest_hundred() -> None:
-    rows, queries = pages(filled(), {})[0]
+    rows, queries = pages(read_only(), {})[0]
 
     assert queries == 8
     assert rows == newest_first(*range(EXECUTIONS))[:100]
 
 
 def test_the_pages_reach_the_oldest_and_show_every_execution_once() -> None:
-    found = pages(filled(), {})
+    found = pages(read_only(), {})
 
     assert [row for rows, _ in found for row in rows] == newest_first(*range(EXECUTIONS))
     assert max(queries for _, queries in found) == 8
@@ -103,7 +111,7 @@ def test_the_pages_reach_the_oldest_and_show_every_execution_once() -> None:
 @pytest.mark.parametrize("limit", [1, 7, 99])
 def test_no_size_of_a_page_skips_or_repeats_an_execution(limit: int) -> None:
     wanted = [number for number in range(EXECUTIONS) if entry_of(number).workflow == "flow-3"]
-    found = pages(filled(), {"workflow": "flow-3", "limit": limit})
+    found = pages(read_only(), {"workflow": "flow-3", "limit": limit})
 
     assert [row for rows, _ in found for row in rows] == newest_first(*wanted)
     assert all(len(rows) <= limit for rows, _ in found)
@@ -121,7 +129,7 @@ def test_filters_give_every_execution_that_fits_and_no_other(
         for number, entry in entries
         if entry.status == status and workflow in {None, entry.workflow}
     ]
-    found = pages(filled(), request)
+    found = pages(read_only(), request)
 
     assert [row for rows, _ in found for row in rows] == newest_first(*wanted)
     assert max(queries for _, queries in found) <= 4
@@ -180,7 +188,7 @@ def test_a_search_gives_every_execution_that_fits_in_bounded_queries(
 
 
 def test_a_search_back_to_a_time_does_not_read_older_pages() -> None:
-    found = pages(filled(), {"since": _iso(START_MS - EXECUTIONS + EXECUTIONS // 3 - 50)})
+    found = pages(read_only(), {"since": _iso(START_MS - EXECUTIONS + EXECUTIONS // 3 - 50)})
     assert sum(len(rows) for rows, _ in found) == 150
     assert len(found) == 2
 
@@ -212,7 +220,7 @@ def test_the_shards_share_the_executions_evenly() -> None:
 
 
 def test_an_entry_comes_back_from_the_index_as_it_was_listed() -> None:
-    shop = filled()
+    shop = read_only()
     answer, _ = performed(shop, shop.front.executions("default", {"limit": 1}))
     (row,) = answer["executions"]
     last = entry_of(EXECUTIONS - 1)

@@ -162,7 +162,11 @@ def _help_for(name: str) -> str:
     """Return the help for a missing module. Many users give the name of a file instead of a
     module.
     """
-    is_file = name.endswith(".py") or "/" in name
+    from pathlib import Path  # noqa: PLC0415  (a worker that starts needs no help)
+
+    is_file, path = name.endswith(".py") or "/" in name, Path(name)
+    if path.is_file() and (path.is_absolute() or ".." in path.parts):
+        return f"give the command in the folder of the file: cd {path.parent}"
     module = name.removesuffix(".py").strip("./").replace("/", ".")
     stem = name.removesuffix(".py").rpartition("/")[2]
     if is_file and "." in stem.strip("."):

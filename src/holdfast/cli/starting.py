@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     )
     stop_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
     stop_parser.add_argument("--error")
-    stop_parser.add_argument("--cause")
+    stop_parser.add_argument("--cause", "--reason", metavar="TEXT", help="the history keeps it")
     stop_parser.add_argument(
         "--now", action="store_true", help="end it at once: what is not undone yet stays as it is"
     )

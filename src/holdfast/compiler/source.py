@@ -5,7 +5,6 @@ node.
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import operator
 import re
@@ -14,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from holdfast.api.tasks import Workflow
 from holdfast.compiler.default_dicts import write_default_dicts
+from holdfast.compiler.match_groups import write_match_groups
 
 _SPACE_INSIDE_BRACKETS = re.compile(r"(?<=[(\[{]) | (?=[)\]}])")
 _TRAILING_COMMA = re.compile(r", ?(?=[)\]}])")
@@ -39,20 +40,29 @@ class Source:
     functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef]
 
     @classmethod
-    @functools.cache
     def of(cls, module: ModuleType) -> Source:
         """Return the source of `module`. Raises OSError when Python cannot find it."""
+        known = _SOURCES.get(module)
+        if known is None:
+            known = _SOURCES[module] = cls._read(module)
+        return known
+
+    @classmethod
+    def _read(cls, module: ModuleType) -> Source:
         text = inspect.getsource(module)
+        has_lambdas = "lambda" in text
         functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 functions[_first_line(node)] = node
-                _name_lambdas(node)
+                if has_lambdas:
+                    _name_lambdas(node)
                 found = vars(module).get(node.name)
                 is_workflow = isinstance(found, Workflow) and (
                     found.function.__code__.co_firstlineno == _first_line(node)
                 )
                 write_default_dicts(node, module, is_workflow=is_workflow)
+                write_match_groups(node, module)
         return cls(_relative_file(module), tuple(text.splitlines()), functions)
 
     def find(self, function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -94,6 +104,9 @@ class Source:
     def line_text(self, line: int) -> str:
         return self.lines[line - 1].strip()
 
+
+#: A module that a test has made and dropped does not stay for its source.
+_SOURCES: Final[WeakKeyDictionary[ModuleType, Source]] = WeakKeyDictionary()
 
 _BODIES: Final = ("body", "orelse", "finalbody")
 

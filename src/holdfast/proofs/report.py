@@ -123,11 +123,10 @@ def _find_history(
 
 
 def _shorter_history(levels: Sequence[MachineLevel], events: float) -> str:
-    """Return the help for a long history: most of it may be the attempts of one task."""
-    states = [state for level in levels for state in level.states.values()]
-    most = max((retries_of(state) for state in states), default=0)
-    if most * 2 > events / 3:
-        return f"fewer attempts than {most + 1:,} for one task, or keep --target holdfast"
+    """Return the help for a long history: most of it may be repeated attempts of tasks."""
+    retries = [retries_of(state) for level in levels for state in level.states.values()]
+    if sum(retries) * 2 > events / 3:
+        return f"fewer attempts than {max(retries) + 1:,} for one task, or keep --target holdfast"
     return "move the loop into a child workflow, or keep --target holdfast"
 
 

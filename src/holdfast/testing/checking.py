@@ -79,6 +79,8 @@ def check_workflow(
         deadline=None,
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
+        # Not "explain": it traces every line of many more runs, for notes about draws.
+        phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
         print_blob=False,
     )
     @hypothesis.given(st.data())

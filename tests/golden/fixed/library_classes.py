@@ -2,6 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import datetime, timedelta
 
@@ -33,6 +34,12 @@ def grouped(words: list[str]) -> str:
     lengths.update({str(key): n for key, n in {len(word): 1 for word in words}.items()})
     halves = Counter([int(one) for one in [len(word) / 2 for word in words]])
     return ", ".join(f"{word} {count}" for word, count in counts.items())
+
+
+@workflow
+def matched(n: int) -> str:
+    found = re.match("(a)", str(n))
+    return found.group(1) if found else ""
 
 
 @workflow

@@ -43,3 +43,8 @@ def routed(order: Order, host: str) -> None:
         charge_on_a(order.id, 5)
     else:
         charge_on_b(order.id, 5)
+
+
+@workflow
+def waits(n: int) -> int:
+    return part(n)

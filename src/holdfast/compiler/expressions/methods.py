@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from holdfast.api.tasks import Task, Workflow
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
 from holdfast.compiler.expressions import set_values, strings
 from holdfast.compiler.expressions.comparisons import are_comparable
@@ -68,6 +70,8 @@ from holdfast.compiler.types.types import (
     may_be_none,
 )
 
+#: Methods with which other systems wait for the result of a workflow that was started.
+_HANDLE_METHODS: Final = frozenset({"get_result", "result", "wait"})
 _PURE_HELP: Final = "call it inside a @pure function"
 
 
@@ -78,6 +82,9 @@ def method_rule(family: str, method: str) -> MethodRule:
 def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> TypedQuery:
     if function.attr == "format" and (text := lower_format(lowering, node)) is not None:
         return text
+    called = lowering.unit.outside(function.value)
+    if function.attr == "options" and isinstance(called, Task | Workflow):
+        return _options_alone(lowering, node, called)
     value = lowering.lower(function.value)
     if value.type == UNKNOWN and (kind := _kind_with(function.attr)):
         value = as_kind(value, kind, "AttributeError")
@@ -116,6 +123,15 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
         return again[0]
 
     return TypedQuery(hold(value.query, build, "_self"), found[1], fails)
+
+
+def _options_alone(
+    lowering: Lowering, node: ast.Call, called: Task[..., Any] | Workflow[..., Any]
+) -> TypedQuery:
+    text = lowering.unit.text(node)
+    given = ", ".join(inspect.signature(called.function).parameters)
+    message = "a task or workflow with other options is called at once, or has a name in the module"
+    return lowering.unit.refused(node, "HF003", message, f"{text}({given})")
 
 
 def _other_key(
@@ -174,12 +190,19 @@ def _refused(
     message = f"`.{function.attr}()` on {describe(type_)} has no exact JSONata form"
     help_ = _HELPS.get((_family(type_), function.attr), _PURE_HELP)
     if help_ == _PURE_HELP and not has_attribute(type_, function.attr):
-        help_ = "{value}, without this call"
+        help_ = _without(function)
     if function.attr in CHANGES | TAKES and help_ == _PURE_HELP:
         help_ = _on_its_own(lowering, node, function, type_) or help_
     if isinstance(type_, ListOf) and type_.is_tuple and hasattr(list, function.attr):
         help_ = f"list({{value}}).{function.attr}(…)"
     return lowering.unit.refused(node, "HF002", message, help_.replace("{value}", text))
+
+
+def _without(function: ast.Attribute) -> str:
+    """Return the help for a method that the type does not have in Python either."""
+    if function.attr in _HANDLE_METHODS:
+        return "`dispatch(order)` for `start(dispatch, order)`: the call waits for the result"
+    return "{value}, without this call"
 
 
 def _on_its_own(

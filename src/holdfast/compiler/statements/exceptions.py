@@ -260,6 +260,8 @@ def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Ca
     if not has_plain_text(cls):
         message = f"`{title}` makes its text itself, so that only Python knows it"
         help_ = f"class {title}(TaskError): … without __init__ and __str__"
+        if cls.__module__ == "builtins":
+            help_ = f'class My{title}(TaskError): ..., then `raise My{title}("…")`'
         statements.unit.refuse(name, "HF031", message, help_)
         return
     if len(arguments) > 1 or (call is not None and call.keywords):

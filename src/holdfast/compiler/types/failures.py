@@ -60,6 +60,8 @@ class ErrorClasses:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._start = sys.modules.get(function.__module__)
+        #: A process that has imported many libraries has thousands of error classes.
+        self._subclasses: dict[type[BaseException], tuple[type[BaseException], ...]] = {}
 
     @cached_property
     def _modules(self) -> dict[str, ModuleType]:
@@ -76,8 +78,11 @@ class ErrorClasses:
 
     def subclasses(self, cls: type[BaseException]) -> tuple[type[BaseException], ...]:
         """Return the known subclasses, sorted by name."""
-        found = {known.__name__: known for known in _descendants(cls) if self._knows(known)}
-        return tuple(found[name] for name in sorted(found))
+        known = self._subclasses.get(cls)
+        if known is None:
+            found = {one.__name__: one for one in _descendants(cls) if self._knows(one)}
+            known = self._subclasses[cls] = tuple(found[name] for name in sorted(found))
+        return known
 
     def _knows(self, cls: type[BaseException]) -> bool:
         return (
@@ -90,9 +95,12 @@ class ErrorClasses:
 
 
 def _descendants(cls: type[BaseException]) -> Iterator[type[BaseException]]:
-    for child in cls.__subclasses__():
+    # In the order of a recursive walk.
+    pending = cls.__subclasses__()[::-1]
+    while pending:
+        child = pending.pop()
         yield child
-        yield from _descendants(child)
+        pending += child.__subclasses__()[::-1]
 
 
 def _own_modules(start: ModuleType) -> dict[str, ModuleType]:
