@@ -18,6 +18,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from holdfast import (
     BlockTimeout,
+    BranchCancelled,
     CompensationFailed,
     Retry,
     TaskError,
@@ -63,6 +64,7 @@ __all__ = [
     "Any",
     "BaseModel",
     "BlockTimeout",
+    "BranchCancelled",
     "Card",
     "Coded",
     "Colour",
