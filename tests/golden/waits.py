@@ -37,3 +37,4 @@ def flow(order: Order, n: int) -> None:
     again(order, n)
     wait_for_event("paid?", Payment, key=order.id)
     wait_for_event("loose", Loose, key=order.id)
+    wait_for_event("cancelled", None, key=order.id, kept=n > 1)

@@ -92,6 +92,21 @@ def test_a_wait_hands_its_token_to_a_function(tmp_path: Path) -> None:
     assert question["Arguments"]["Payload"]["token"] == token
 
 
+def test_a_wait_without_kept_events_says_so_to_its_function(tmp_path: Path) -> None:
+    source = """
+@workflow
+def flow(user: str) -> None:
+    wait_for_event("cancelled", None, key=user, kept=False)
+    wait_for_event("cancelled", None, key=user, kept=True)
+"""
+    states = exported(tmp_path, source).asl["States"]
+    payloads = [
+        state["Arguments"]["Payload"] for name, state in states.items() if "cancelled" in name
+    ]
+    rest = {"token": "{% $states.context.Task.Token %}", "event": "cancelled", "key": "{% $user %}"}
+    assert payloads == [{**rest, "kept": False}, rest]
+
+
 def test_the_placeholders_to_fill_in_are_listed(tmp_path: Path) -> None:
     listed = json.loads(exported(tmp_path, SHOP).substitutions_text)
     kinds = {name: need["kind"] for name, need in listed["substitutions"].items()}
@@ -147,6 +162,7 @@ def flow(n: int) -> int:
         ("x = first(lambda: echo(1), lambda: echo(n))", "x = first("),
         ("parallel(lambda: echo(1), lambda: echo(n), at_least=1)", "parallel("),
         ("each([n], lambda x: echo(x), tolerate=1)", "each("),
+        ("each([n], lambda x: echo(x), tolerate=0, return_exceptions=True)", "each("),
         ("with timeout(minutes(5)):\n        echo(n)", "with timeout(minutes(5)):"),
     ],
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from holdfast.api.harness import harness
+from holdfast.api.tasks import BranchCancelled
 from holdfast.limits import MAX_CONCURRENCY_DEFAULT
 
 T = TypeVar("T")
@@ -27,6 +28,7 @@ def parallel(
     /,
     *,
     concurrency: int = 0,
+    cancel_others: bool = ...,
 ) -> tuple[A, B]: ...
 @overload
 def parallel(
@@ -36,6 +38,7 @@ def parallel(
     /,
     *,
     concurrency: int = 0,
+    cancel_others: bool = ...,
 ) -> tuple[A, B, C]: ...
 @overload
 def parallel(
@@ -46,6 +49,7 @@ def parallel(
     /,
     *,
     concurrency: int = 0,
+    cancel_others: bool = ...,
 ) -> tuple[A, B, C, D]: ...
 @overload
 def parallel(
@@ -57,6 +61,7 @@ def parallel(
     /,
     *,
     concurrency: int = 0,
+    cancel_others: bool = ...,
 ) -> tuple[A, B, C, D, E]: ...
 @overload
 def parallel(
@@ -69,6 +74,7 @@ def parallel(
     /,
     *,
     concurrency: int = 0,
+    cancel_others: bool = ...,
 ) -> tuple[A, B, C, D, E, F]: ...
 @overload
 def parallel(
@@ -82,6 +88,7 @@ def parallel(
     /,
     *,
     concurrency: int = 0,
+    cancel_others: bool = ...,
 ) -> tuple[A, B, C, D, E, F, G]: ...
 @overload
 def parallel(
@@ -96,6 +103,7 @@ def parallel(
     /,
     *,
     concurrency: int = 0,
+    cancel_others: bool = ...,
 ) -> tuple[A, B, C, D, E, F, G, H]: ...
 @overload
 def parallel(
@@ -105,6 +113,8 @@ def parallel(
     *,
     concurrency: int = 0,
     return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
 ) -> tuple[A | Exception, B | Exception]: ...
 @overload
 def parallel(
@@ -115,6 +125,8 @@ def parallel(
     *,
     concurrency: int = 0,
     return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
 ) -> tuple[A | Exception, B | Exception, C | Exception]: ...
 @overload
 def parallel(
@@ -126,6 +138,8 @@ def parallel(
     *,
     concurrency: int = 0,
     return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
 ) -> tuple[A | Exception, B | Exception, C | Exception, D | Exception]: ...
 @overload
 def parallel(
@@ -138,6 +152,8 @@ def parallel(
     *,
     concurrency: int = 0,
     return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
 ) -> tuple[A | Exception, B | Exception, C | Exception, D | Exception, E | Exception]: ...
 @overload
 def parallel(
@@ -151,6 +167,8 @@ def parallel(
     *,
     concurrency: int = 0,
     return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
 ) -> tuple[
     A | Exception,
     B | Exception,
@@ -172,6 +190,8 @@ def parallel(
     *,
     concurrency: int = 0,
     return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
 ) -> tuple[
     A | Exception,
     B | Exception,
@@ -195,6 +215,8 @@ def parallel(
     *,
     concurrency: int = 0,
     return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
 ) -> tuple[
     A | Exception,
     B | Exception,
@@ -386,24 +408,25 @@ def parallel(
     tolerate: int | None = None,
     at_least: int | None = None,
     return_exceptions: bool = False,
+    cancel_others: bool = True,
 ) -> tuple[Any, ...]:
     """Run the branches concurrently, at most `concurrency` of them at the same time; with 0 all.
-    The first failure fails the whole call.
+    The first failure fails the whole call and cancels the other branches. With
+    `cancel_others=False` all branches end first, and the call raises the error of the first branch,
+    in the order of the arguments, that failed.
 
     With `tolerate=n` up to n branches may fail, and the result has None in their places. With
     `at_least=n` the first n successes are enough: the other branches are cancelled, and the result
     has None for each branch that failed or was cancelled. The call raises the error of the branch
     after which n successes are no longer possible. With both, it also raises the first error that
     `tolerate` does not allow. With `return_exceptions=True` all branches end, and the result has
-    the errors of those that failed; it is not given with `tolerate` or `at_least`. Raises
-    ValueError for a number that is out of range.
+    the errors of those that failed. With `tolerate` or `at_least`, too, nothing is raised: where
+    the call would raise or return without it, it returns, and the result has BranchCancelled for
+    each branch that did not end. Raises ValueError for a number that is out of range.
     """
     _require("concurrency", concurrency, least=0)
-    quorum = _quorum(len(branches), tolerate, at_least, str(len(branches)))
-    if return_exceptions:
-        _require_alone(tolerate, at_least)
-        branches = tuple(_returning_errors(branch) for branch in branches)
-    return tuple(_run(branches, concurrency=concurrency, needed=at_least, tolerated=quorum))
+    limits = _Limits(tolerate, at_least, return_exceptions, cancel_others)
+    return tuple(_limited(branches, concurrency, limits, str(len(branches))))
 
 
 @overload
@@ -466,7 +489,14 @@ def first(*branches: Callable[[], Any]) -> Any:
 
 
 @overload
-def each(items: Iterable[T], function: Callable[[T], R], /, *, concurrency: int = 0) -> list[R]: ...
+def each(
+    items: Iterable[T],
+    function: Callable[[T], R],
+    /,
+    *,
+    concurrency: int = 0,
+    cancel_others: bool = ...,
+) -> list[R]: ...
 @overload
 def each(
     items: Iterable[T],
@@ -475,6 +505,8 @@ def each(
     *,
     concurrency: int = 0,
     return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
 ) -> list[R | Exception]: ...
 @overload
 def each(
@@ -485,6 +517,8 @@ def each(
     concurrency: int = 0,
     batch: int,
     return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
 ) -> list[R | Exception]: ...
 @overload
 def each(
@@ -492,7 +526,13 @@ def each(
 ) -> list[R | None]: ...
 @overload
 def each(
-    items: Iterable[T], function: Callable[[list[T]], R], /, *, concurrency: int = 0, batch: int
+    items: Iterable[T],
+    function: Callable[[list[T]], R],
+    /,
+    *,
+    concurrency: int = 0,
+    batch: int,
+    cancel_others: bool = ...,
 ) -> list[R]: ...
 @overload
 def each(
@@ -535,15 +575,16 @@ def each(
     batch: int | None = None,
     at_least: int | None = None,
     return_exceptions: bool = False,
+    cancel_others: bool = True,
 ) -> list[Any]:
     """Run `function` once per item, at most `concurrency` calls at the same time. At most 40 run at
     the same time, also with a greater number and with 0.
 
     With `batch=n` each call gets a list of up to n items. With `return_exceptions=True` no call
-    stops the others: the result has, in the place of each call that failed, its error. It is not
-    given with `tolerate` or `at_least`. With `tolerate=n` up to n calls may fail,
-    and the result has None in their places. With `at_least=n` the first n successes are enough, as
-    for `parallel`. Raises ValueError for a number that is out of range.
+    stops the others: the result has, in the place of each call that failed, its error. With
+    `tolerate=n` up to n calls may fail, and the result has None in their places. With `at_least=n`
+    the first n successes are enough. `return_exceptions` together with one of these two, and
+    `cancel_others`, are as for `parallel`. Raises ValueError for a number that is out of range.
     """
     _require("concurrency", concurrency, least=0)
     _require("batch", 1 if batch is None else batch, least=1)
@@ -551,13 +592,69 @@ def each(
     if batch is not None:
         given = [given[start : start + batch] for start in range(0, len(given), batch)]
     branches = [_calling(function, item) for item in given]
-    tolerated = _quorum(len(branches), tolerate, at_least, "the number of calls")
-    if return_exceptions:
-        _require_alone(tolerate, at_least)
-        branches = [_returning_errors(branch) for branch in branches]
     # The engine starts no more iterations at the same time.
     concurrency = min(concurrency or MAX_CONCURRENCY_DEFAULT, MAX_CONCURRENCY_DEFAULT)
-    return _run(branches, concurrency=concurrency, needed=at_least, tolerated=tolerated)
+    limits = _Limits(tolerate, at_least, return_exceptions, cancel_others)
+    return _limited(branches, concurrency, limits, "the number of calls")
+
+
+class _Limits(NamedTuple):
+    """What ends a call before all its branches have ended, and what becomes of their errors."""
+
+    tolerate: int | None
+    at_least: int | None
+    return_exceptions: bool
+    cancel_others: bool
+
+    @property
+    def is_counted(self) -> bool:
+        return self.tolerate is not None or self.at_least is not None
+
+
+def _limited(
+    branches: Sequence[Callable[[], Any]], concurrency: int, limits: _Limits, shown: str
+) -> list[Any]:
+    """Run the branches. `shown` is their number in an error."""
+    tolerated = _quorum(len(branches), limits.tolerate, limits.at_least, shown)
+    if not limits.cancel_others:
+        if limits.return_exceptions or limits.is_counted:
+            raise ValueError(
+                "cancel_others is not given with return_exceptions, tolerate or at_least"
+            )
+        return _all_ended(branches, concurrency)
+    returns_errors = limits.return_exceptions and limits.is_counted
+    if limits.return_exceptions and not returns_errors:
+        branches = [_returning_errors(branch) for branch in branches]
+    return _run(
+        branches,
+        concurrency=concurrency,
+        needed=limits.at_least,
+        tolerated=tolerated,
+        returns_errors=returns_errors,
+    )
+
+
+def _all_ended(branches: Sequence[Callable[[], Any]], concurrency: int) -> list[Any]:
+    """Run all branches to their ends, and raise the error of the first one that failed."""
+    errors: dict[int, Exception] = {}
+    noted = [_noting_error(branch, number, errors) for number, branch in enumerate(branches)]
+    results = _run(noted, concurrency=concurrency)
+    if errors:
+        raise errors[min(errors)]
+    return results
+
+
+def _noting_error(
+    branch: Callable[[], Any], number: int, errors: dict[int, Exception]
+) -> Callable[[], Any]:
+    def noted() -> Any:
+        try:
+            return branch()
+        except Exception as error:  # noqa: BLE001 - the call raises it
+            errors[number] = error
+            return None
+
+    return noted
 
 
 def _quorum(count: int, tolerate: int | None, at_least: int | None, shown: str) -> int:
@@ -591,11 +688,6 @@ def _calling(function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:
     return lambda: function(item)
 
 
-def _require_alone(tolerate: int | None, at_least: int | None) -> None:
-    if tolerate is not None or at_least is not None:
-        raise ValueError("return_exceptions is not given with tolerate or at_least")
-
-
 def _returning_errors(branch: Callable[[], Any]) -> Callable[[], Any]:
     def settled() -> Any:
         try:
@@ -612,31 +704,51 @@ def _run(
     concurrency: int = 0,
     needed: int | None = None,
     tolerated: int = 0,
+    returns_errors: bool = False,
 ) -> list[Any]:
     stand_in = harness.get()
     if stand_in is not None:
         return stand_in.run_branches(
-            branches, concurrency=concurrency, needed=needed, tolerated=tolerated
+            branches,
+            concurrency=concurrency,
+            needed=needed,
+            tolerated=tolerated,
+            returns_errors=returns_errors,
         )
-    return _one_by_one(branches, needed, tolerated)
+    return _one_by_one(branches, needed, tolerated, returns_errors=returns_errors)
+
+
+def unended(count: int, *, returns_errors: bool) -> list[Any]:
+    """Return the results of branches of which none has ended."""
+    if returns_errors:
+        from holdfast.asl import error_names  # noqa: PLC0415 - few calls need it
+
+        return [BranchCancelled(error_names.BRANCH_CANCELLED_CAUSE) for _ in range(count)]
+    return [None] * count
 
 
 def _one_by_one(
-    branches: Sequence[Callable[[], Any]], needed: int | None, tolerated: int
+    branches: Sequence[Callable[[], Any]],
+    needed: int | None,
+    tolerated: int,
+    *,
+    returns_errors: bool = False,
 ) -> list[Any]:
     """Run the branches in a direct run without a harness: each begins when the one before has
     ended.
     """
-    results: list[Any] = [None] * len(branches)
+    results = unended(len(branches), returns_errors=returns_errors)
     succeeded = failed = 0
     for number, branch in enumerate(branches):
-        if succeeded == needed:
+        if succeeded == needed or failed > tolerated:
             break
         try:
             results[number] = branch()
             succeeded += 1
-        except Exception:
+        except Exception as error:
             failed += 1
-            if failed > tolerated:
+            if returns_errors:
+                results[number] = error
+            elif failed > tolerated:
                 raise
     return results

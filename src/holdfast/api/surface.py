@@ -19,6 +19,7 @@ from holdfast.api.scopes import Undo, compensating, shielded, timeout
 from holdfast.api.tasks import (
     LOCAL_EXECUTION,
     BlockTimeout,
+    BranchCancelled,
     CompensationFailed,
     GroupFailed,
     HeartbeatMissed,
@@ -43,6 +44,7 @@ from holdfast.errors import WorkflowError
 
 __all__ = [
     "BlockTimeout",
+    "BranchCancelled",
     "Cancelled",
     "CompensationFailed",
     "GroupFailed",
@@ -130,27 +132,54 @@ def sleep_until(moment: datetime, /) -> None:
 
 @overload
 def wait_for_event(
-    name: str, payload: None, /, *, key: str | None = None, timeout: timedelta | None = None
+    name: str,
+    payload: None,
+    /,
+    *,
+    key: str | None = None,
+    timeout: timedelta | None = None,
+    kept: bool = True,
 ) -> None: ...
 @overload
 def wait_for_event(
-    name: str, payload: type[T], /, *, key: str | None = None, timeout: timedelta | None = None
+    name: str,
+    payload: type[T],
+    /,
+    *,
+    key: str | None = None,
+    timeout: timedelta | None = None,
+    kept: bool = True,
 ) -> T: ...
 @overload
 def wait_for_event(
-    name: str, payload: UnionType, /, *, key: str | None = None, timeout: timedelta | None = None
+    name: str,
+    payload: UnionType,
+    /,
+    *,
+    key: str | None = None,
+    timeout: timedelta | None = None,
+    kept: bool = True,
 ) -> Any: ...
 def wait_for_event(
-    name: str, payload: Any, /, *, key: str | None = None, timeout: timedelta | None = None
+    name: str,
+    payload: Any,
+    /,
+    *,
+    key: str | None = None,
+    timeout: timedelta | None = None,
+    kept: bool = True,
 ) -> Any:
     """Wait for the event `name` with the business key `key`. Raises WaitTimeout.
 
     `payload` may be a union, `AddItem | Checkout`: annotate the result with it, because mypy does
-    not infer it. It is None for an event without data. Raises ValueError for a time-out below a
-    second.
+    not infer it. It is None for an event without data. With `kept=False` the wait uses no event
+    that was stored before the execution started. Raises ValueError for a time-out below a second.
     """
     arrived = _require_harness("wait_for_event", name).wait(
-        "event", name, payload, arguments={"key": key}, timeout_seconds=_seconds(timeout)
+        *("event", name, payload),
+        arguments={"key": key},
+        timeout_seconds=_seconds(timeout),
+        kept=kept,
     )
     return arrived
 

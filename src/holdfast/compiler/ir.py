@@ -8,7 +8,7 @@ has its place in the source. Nothing here refers to `ast`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.api.surface import Task, Workflow
@@ -344,10 +344,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class WaitForEvent:
+    """`kept`: the wait may use an event that was stored before the execution started."""
+
     event: str
     payload: Any
     key: TypedQuery
     timeout: TypedQuery | None
+    kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,6 +387,19 @@ class SleepUntil:
     moment: TypedQuery
 
 
+class BranchErrors(Enum):
+    """What becomes of the errors of branches."""
+
+    #: The step fails with the first error that it does not tolerate.
+    RAISED = auto()
+    #: Each branch returns its error. For the engine it has succeeded.
+    RETURNED = auto()
+    #: The engine counts the branches that fail, and their errors are results.
+    COUNTED = auto()
+    #: Each branch returns its error, and the statements after the step raise the first one.
+    LATE = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class RunParallel:
     """Run branches in parallel, `concurrency` of them at the same time (None or 0: all). `needed`
@@ -394,6 +410,7 @@ class RunParallel:
     concurrency: TypedQuery | None
     needed: TypedQuery | None
     tolerated: TypedQuery | None
+    errors: BranchErrors = BranchErrors.RAISED
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +436,7 @@ class RunEach:
     concurrency: TypedQuery | None
     needed: TypedQuery | None
     tolerated: TypedQuery | None
+    errors: BranchErrors = BranchErrors.RAISED
 
 
 def blocks_of(statement: Statement) -> tuple[StatementBlock, ...]:

@@ -40,13 +40,20 @@ def check_key(
     if keyed.starts_on is None:
         return keyed
     names = (keyed.starts_on, keyed.starts_on + REQUEST_SUFFIX)
-    key = Variable(keyed.parameter)
+    key, taken = Variable(keyed.parameter), None
     for statement in statements:
         match statement:
+            case StepStatement(origin, WaitForEvent(name, kept=False)) if name in names:
+                message = f"`{name}` starts the execution, so it is stored before the start"
+                help_ = 'without kept=False; unread="drop" drops what the execution before left'
+                report(origin, "HF156", message, help_)
+                return keyed
             case StepStatement(_, WaitForEvent(name, _, by)) if name in names and by.query == key:
-                return replace(keyed, starts_on=name)
+                taken = taken or name
             case _:
                 pass
+    if taken is not None:
+        return replace(keyed, starts_on=taken)
     if has_refusals:
         return keyed
     message = f"no wait takes the event `{keyed.starts_on}` by the key `{keyed.parameter}`"

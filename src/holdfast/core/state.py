@@ -28,8 +28,11 @@ from holdfast.asl.program import AttributeKind, Json, TaskKind
 from holdfast.asl.resources import CHILD_WORKFLOW
 from holdfast.core.results import Results
 from holdfast.lazy_dataclass import dataclass
+from holdfast.limits import CLOCK_ERROR_MS
 
 ROOT: Final = ""
+#: The argument of a wait for an event that says whether it uses kept events. Absent: it does.
+KEPT: Final = "kept"
 
 #: The kinds of tasks that a worker begins with a call. A task of another kind only waits for an
 #: answer.
@@ -262,6 +265,11 @@ class Awaiting:
     @property
     def event_key(self) -> str:
         return self.text("key")
+
+    @property
+    def takes_kept_events(self) -> bool:
+        """Return False when the wait uses no event that was stored before its execution started."""
+        return not (isinstance(self.arguments, dict) and self.arguments.get(KEPT) is False)
 
     def text(self, name: str) -> str:
         """Return the argument of that name as text; "" when there is none."""
@@ -617,6 +625,18 @@ class Execution(NamedTuple):
         """Return True when a wait, or the deadline of a block, has this entry number."""
         dues = (due.entry for frame in self.frames.values() for due in frame.deadlines)
         return entry in dues or self.frame_of(entry) is not None
+
+    def takes_event_of(self, awaiting: Awaiting, stored_ms: int) -> bool:
+        """Return True when the wait may use an event that was stored at that time.
+
+        The clock of the host that stored the event, and that of the host that accepted the start,
+        may each be wrong by `CLOCK_ERROR_MS`. So an event that seems to be that much older than
+        the execution still counts. Otherwise an event that was sent after the start, such as a
+        cancellation, could be lost.
+        """
+        if awaiting.takes_kept_events:
+            return True
+        return stored_ms >= self.started_ms - 2 * CLOCK_ERROR_MS
 
     def with_frame(self, frame: Frame) -> Execution:
         return self._replace(frames={**self.frames, frame.id: frame})

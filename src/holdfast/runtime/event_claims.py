@@ -181,20 +181,23 @@ def unused_by(tenant: str, run: str, items: list[Item]) -> Generator[Effect, Any
     `items` are of one name and key. They were read before: the log is read after them.
     """
     state = yield from _state_of(tenant, run)
-    if state is None or not items or _waits(tenant, state, str(items[0]["pk"])):
+    if state is None:
         return []
+    items = [item for item in items if not _is_awaited(tenant, state, item)]
     used = [item for item in items if inbox.event_id(item) in state.used_events]
     if used and state.is_ended:
         yield from _mark(state, used)
     return [item for item in items if item not in used]
 
 
-def _waits(tenant: str, state: Execution, partition: str) -> bool:
-    """Return True when the execution waits for the events of the partition."""
+def _is_awaited(tenant: str, state: Execution, item: Item) -> bool:
+    """Return True when the execution waits for the event."""
+    stored_ms = inbox.place_of(item)[0]
     return not state.is_ended and any(
         isinstance(frame.waiting, Awaiting)
         and frame.waiting.kind == "event"
-        and keys.event(tenant, frame.waiting.event_name, frame.waiting.event_key) == partition
+        and keys.event(tenant, frame.waiting.event_name, frame.waiting.event_key) == item["pk"]
+        and state.takes_event_of(frame.waiting, stored_ms)
         for frame in state.frames.values()
     )
 

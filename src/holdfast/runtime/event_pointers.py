@@ -200,7 +200,7 @@ def is_served(
     if row is None or not _is_in_force(row, state, awaiting, now_ms):
         return False
     items = yield from inbox.stored_events(tenant, awaiting.event_name, awaiting.event_key)
-    if inbox.unread(state, items, now_ms):
+    if inbox.unread_for(state, awaiting, items, now_ms):
         return False
     if not _has_claims_of_others(state, items):
         return True
@@ -300,7 +300,7 @@ def _pointed(
         item = yield from _unread_of(tenant, state, awaiting, str(row["id"]), now_ms)
         if item is None:
             yield Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
-        else:
+        elif state.takes_event_of(awaiting, inbox.place_of(item)[0]):
             items.append(item)
         if not left and len(items) < wanted and len(rows) == _POINTERS_READ_MAX:
             # An operator may have dropped all events of a page. Without the next page, the event

@@ -216,6 +216,8 @@ DROPPED: Final = ""
 #: The attribute of an event that had no addressee, and that an execution has claimed
 #: (`event_claims.py`). Its value differs for each claim.
 CLAIMED: Final = "cl"
+#: How many executions of a key the event was addressed to, one after another; missing for one.
+ADDRESSED: Final = "nth"
 #: The attribute of an event that its sender addressed to one execution. Such an event is never
 #: given to another execution.
 DIRECT: Final = "own"
@@ -281,11 +283,19 @@ def unread(state: Execution, items: Iterable[Item], now_ms: int) -> list[Item]:
         return sorted((one for one in items if is_unread(state, one, now_ms)), key=place_of)
 
 
+def unread_for(
+    state: Execution, awaiting: Awaiting, items: Iterable[Item], now_ms: int
+) -> list[Item]:
+    """Return the events that this wait of the execution may use, the earliest first."""
+    found = unread(state, items, now_ms)
+    return [item for item in found if state.takes_event_of(awaiting, place_of(item)[0])]
+
+
 def unread_facts(
     tenant: str, state: Execution, awaiting: Awaiting, items: Iterable[Item], now_ms: int
 ) -> FactsResult:
     found: list[Fact] = []
-    for item in unread(state, items, now_ms):
+    for item in unread_for(state, awaiting, items, now_ms):
         with reading("an event"):
             data: Json = None
             if "error" not in item:

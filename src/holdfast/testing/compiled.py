@@ -43,6 +43,7 @@ from holdfast.core.facts import (
 )
 from holdfast.core.later import later_ms
 from holdfast.core.state import (
+    KEPT,
     ROOT,
     Admission,
     Attempt,
@@ -433,7 +434,11 @@ class _Machine:
         asked: Any = awaiting.arguments
         is_event = awaiting.kind == "event"
         named = "event" if is_event else "title"
-        others = {key: value for key, value in asked.items() if key != named and value is not None}
+        others = {
+            key: value
+            for key, value in asked.items()
+            if key not in (named, KEPT) and value is not None
+        }
         return WaitingPlace(
             path=path,
             owner=lambda over: self._offer(_fact(awaiting, over.answer)),
@@ -446,6 +451,7 @@ class _Machine:
                 else answer_type(self.workflow, position)
             ),
             timeout_ms=None if awaiting.due_ms is None else awaiting.due_ms - awaiting.since_ms,
+            oldest_ms=None if awaiting.takes_kept_events else self.state.started_ms,
         )
 
     # The waits that end by time alone. Each of them is made due separately, in the order of the

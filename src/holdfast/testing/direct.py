@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, cast
 
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
+from holdfast.api.branches import unended
 from holdfast.api.harness import ContinueAsNew, OwnExecution, harness
 from holdfast.api.tasks import Polling, Retry, Task, Workflow
 from holdfast.asl.program import PollRule, Retrier
@@ -252,8 +253,10 @@ class _Direct:
         *,
         arguments: Mapping[str, Any],
         timeout_seconds: float | None,
+        kept: bool = True,
     ) -> Any:
         line = current_line.get()
+        started_ms = (line.execution.started - _EPOCH) // _MILLISECOND
         plain = cast(dict[str, JsonValue], to_json(dict(arguments)))
         place = WaitingPlace(
             path=line.path,
@@ -263,6 +266,7 @@ class _Direct:
             arguments={key: value for key, value in plain.items() if value is not None},
             subject=payload,
             timeout_ms=None if timeout_seconds is None else _milliseconds(timeout_seconds),
+            oldest_ms=None if kept else started_ms,
         )
         answer = self.lines.wait(line, place).answer
         if answer is None:
@@ -387,9 +391,13 @@ class _Direct:
         needed: int | None,
         tolerated: int,
         after: Sequence[Sequence[int]] = (),
+        returns_errors: bool = False,
     ) -> list[Any]:
         line = current_line.get()
-        group = Group(line, list(branches), needed, tolerated, [None] * len(branches), after)
+        results = unended(len(branches), returns_errors=returns_errors)
+        group = Group(
+            line, list(branches), needed, tolerated, results, after, returns_errors=returns_errors
+        )
         return self.lines.branch(line, group, concurrency)
 
     def timeout(self, seconds: float, /) -> AbstractContextManager[None]:

@@ -66,6 +66,8 @@ class WaitingPlace:
     begins_ms: int = 0
     timeout_ms: int | None = None
     key: str = ""
+    #: An event that was sent before this time does not fit the wait.
+    oldest_ms: int | None = None
     is_closed: bool = False
     #: After how many milliseconds a `send` or `start` has its effect; None when it is at once.
     after_ms: int | None = None

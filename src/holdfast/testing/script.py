@@ -82,6 +82,8 @@ class Sent:
     def is_for(self, place: WaitingPlace) -> bool:
         if (self.kind, self.name) != (place.kind, place.name):
             return False
+        if place.oldest_ms is not None and self.at_ms < place.oldest_ms:
+            return False
         asked: Any = place.arguments
         return all(to in (None, asked.get(name)) for name, to in self._to.items())
 

@@ -14,7 +14,7 @@ from holdfast.api.library_models import has_computed_default
 from holdfast.api.library_signatures import VOLATILE
 from holdfast.api.limits import Limit
 from holdfast.api.tasks import Task, Workflow
-from holdfast.limits import REQUEST_SUFFIX
+from holdfast.limits import EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.sealed import hidden
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
@@ -141,12 +141,12 @@ class World:
         self, event: str, payload: Any = None, *, key: str | None = None, at: timedelta
     ) -> None:
         """Send an event at the time `at` after the start. With `key` None it fits any key that the
-        workflow waits for.
+        workflow waits for. `at=-days(7)`: it was sent 7 days before the start, and kept.
 
         The scripted function of a task may send, too: for one execution, and not before the task
         begins.
         """
-        moment = self._moment(at, "send(at=…)")
+        moment = self._kept(at) or self._moment(at, "send(at=…)")
         self._add(Sent("event", event, payload, key, None, moment))
 
     def request(self, name: str, data: Any = None, *, key: str | None = None, at: timedelta) -> str:
@@ -169,6 +169,19 @@ class World:
 
     def _add(self, sent: Sent) -> None:
         (self._sent if self._running is None else self._running.sending).append(sent)
+
+    def _kept(self, at: timedelta) -> int | None:
+        """Return the time of an event that was sent before the start; None for a later one. The
+        function of a task sends none: it runs after the start.
+        """
+        is_later = not isinstance(at, timedelta) or at >= timedelta()
+        if is_later or self._running is not None:
+            return None
+        if -at > timedelta(seconds=EVENT_RETENTION_SECONDS):
+            raise ScriptError(
+                f"send(at=…) takes at least -days(14), and not {at!r}: it is not kept"
+            )
+        return self._started_ms + round(at.total_seconds() * 1_000)
 
     def _moment(self, at: timedelta, where: str) -> int:
         return self._started_ms + round(require_duration(at, where).total_seconds() * 1_000)

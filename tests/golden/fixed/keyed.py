@@ -15,6 +15,11 @@ def cart(cart_id: str) -> int:
     return wait_for_event("cart", int, key=cart_id)
 
 
+@workflow(key="room", starts_on="booking", unread="drop")
+def booking(room: str) -> int:
+    return wait_for_event("booking", int, key=room)
+
+
 @workflow(key="name")
 def door(name: str) -> str:
     return name

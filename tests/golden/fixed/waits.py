@@ -54,4 +54,5 @@ def flow(order: Order, n: int) -> None:
     start(flow, order, n)
     start(flow, order, n, delay=minutes(5))
     start(flow, order, n, delay=minutes(5))
+    wait_for_event("cancelled", None, key=order.id, kept=False)
     return again(order, n)

@@ -11,7 +11,7 @@ from holdfast.runtime.effects import Item, Query
 from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
-from holdfast_simulator.invariants.event_claims import usable_since_ms
+from holdfast_simulator.invariants.event_claims import is_too_old, usable_since_ms
 
 
 def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Iterator[str]:
@@ -56,6 +56,7 @@ def unheard(evidence: Evidence, history: StoredHistory, before_ms: int) -> Itera
             event_id = str(item["sk"]).removeprefix(keys.EVENT_PREFIX)
             is_open = event_id not in state.used_events and int(item["expires"]) > before_ms
             # The event may be much older than its wait, which has only just begun.
+            is_open &= not is_too_old(wait.arguments, state.started_ms, item)
             if wait.kind == "event" and is_open and wait.since_ms < before_ms:
                 since_ms = usable_since_ms(evidence, tenant, history.run, item)
                 if since_ms is not None and since_ms < before_ms:

@@ -20,7 +20,7 @@ from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants import refusals
 from holdfast_simulator.invariants.case import Case
 from holdfast_simulator.invariants.dues import all_dues, stuck_ms_max
-from holdfast_simulator.invariants.event_claims import usable_since_ms
+from holdfast_simulator.invariants.event_claims import is_too_old, usable_since_ms
 from holdfast_simulator.invariants.refusals import Mail
 
 _TOO_LARGE: Final = error_names.DATA_LIMIT_EXCEEDED
@@ -178,6 +178,7 @@ class _Wait:
     partition: str = ""
     is_called: bool = False
     since_ms: int = 0
+    arguments: Json = None
 
 
 class _Waits:
@@ -189,12 +190,14 @@ class _Waits:
         self.case, self.mail, self.history = case, mail, history
         self.waits: dict[str, _Wait] = {}
         self.used: set[str] = set()
+        self.started_ms = 0
         #: Without those in the part of the history that a fork has copied.
         self.used_itself: list[tuple[str, str]] = []
 
     def read(self) -> Iterator[str]:
         before: Execution | None = None
         for record, state in zip(self.history.records, self.history.states, strict=True):
+            self.started_ms = state.started_ms
             for event, is_copied in self.history.marked(record):
                 if not is_copied:
                     self.used_itself += self._place_of_event(event)
@@ -230,6 +233,7 @@ class _Waits:
             wait.kind = "event"
             arguments: Any = event.details["parameters"]
             name, key = str(arguments.get("event", "")), str(arguments.get("key", ""))
+            wait.arguments = arguments
             wait.partition = keys.event(self.history.tenant, name, key)
         elif resource.startswith(("workflow:", "container:")):
             wait.kind = "called"
@@ -278,6 +282,8 @@ class _Waits:
                 yield f"{where} has got {event.details!r:.90}, and {sk} says {item!r:.90}"
             elif int(item["expires"]) <= event.at_ms:
                 yield f"{where} uses {sk}, which is over"
+            elif is_too_old(wait.arguments, self.started_ms, item):
+                yield f"{where} uses {sk}, which is older than its execution"
             yield from self._in_time((wait.partition, sk), wait, event)
 
     def _in_time(self, place: tuple[str, str], wait: _Wait, event: Event) -> Iterator[str]:
@@ -304,7 +310,7 @@ class _Waits:
         if wait.kind == "event":
             for pk, sk in self.mail:
                 is_event = pk == wait.partition and sk.startswith(keys.EVENT_PREFIX)
-                if is_event and sk not in self.used and self._may_use((pk, sk), event.at_ms):
+                if is_event and sk not in self.used and self._may_use(wait, (pk, sk), event.at_ms):
                     yield from self._too_late(
                         (pk, sk), event, f"the wait {wait.entry} for an event"
                     )
@@ -312,12 +318,12 @@ class _Waits:
             place = self._place_of_answer(wait)
             yield from self._too_late(place, event, f"the wait {place[1]}")
 
-    def _may_use(self, place: tuple[str, str], at_ms: int) -> bool:
-        """Return True when no execution had the event, or one that ended long enough before without
-        it.
+    def _may_use(self, wait: _Wait, place: tuple[str, str], at_ms: int) -> bool:
+        """Return True when the wait takes events of that age, and no execution had the event, or
+        one that ended long enough before without it.
         """
         evidence, run = self.case.evidence, self.history.run
-        if evidence is None:
+        if evidence is None or is_too_old(wait.arguments, self.started_ms, self.mail[place]):
             return False
         since_ms = usable_since_ms(evidence, self.history.tenant, run, self.mail[place])
         return since_ms is not None and since_ms + stuck_ms_max(evidence, run) < at_ms

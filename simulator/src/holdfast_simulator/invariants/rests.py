@@ -29,7 +29,7 @@ from holdfast.runtime.storage import keys, tables
 from holdfast_simulator.evidence import Evidence
 from holdfast_simulator.histories import StoredHistory
 from holdfast_simulator.invariants.dues import stuck_ms_max
-from holdfast_simulator.invariants.event_claims import usable_since_ms
+from holdfast_simulator.invariants.event_claims import is_too_old, usable_since_ms
 
 
 class Rests:
@@ -107,11 +107,13 @@ class Rests:
         elif child_run(self._run, waiting.entry, waiting.attempt) not in self._running:
             yield self._moved_ms
 
-    def _usable_since_ms(self, place: str, event_id: str) -> int | None:
+    def _usable_since_ms(self, waiting: Awaiting, place: str, event_id: str) -> int | None:
         """An event that is not stored was never accepted. TTL may have deleted a stored one."""
         sk = keys.stored_event(event_id)
         for item in self._evidence.services.items(tables.MAIL):
             if (item["pk"], item["sk"]) == (place, sk):
+                if is_too_old(waiting.arguments, self._history.state.started_ms, item):
+                    return None
                 return usable_since_ms(self._evidence, self._history.tenant, self._run, item)
         return 0
 
@@ -129,7 +131,7 @@ class Rests:
                 continue
             # For an event that the API did not accept, only the attempt to send it is known.
             stored_ms = self._evidence.stored.get((place, keys.stored_event(brought.id)))
-            usable_ms = self._usable_since_ms(place, brought.id)
+            usable_ms = self._usable_since_ms(waiting, place, brought.id)
             if usable_ms is None:
                 continue
             there_ms = max(stored_ms or 0, usable_ms, waiting.since_ms)

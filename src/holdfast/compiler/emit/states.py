@@ -238,7 +238,11 @@ def event_state(machine: MachineParts, wait: WaitForEvent) -> tuple[str, dict[st
     state = {
         "Type": "Task",
         "Resource": "holdfast:event.waitForTaskToken",
-        "Arguments": {"event": wait.event, "key": template(wait.key.query)},
+        "Arguments": {
+            "event": wait.event,
+            "key": template(wait.key.query),
+            **({} if wait.kept else {"kept": False}),
+        },
     }
     return f"wait for {wait.event}", _with_timeout(state, wait.timeout)
 

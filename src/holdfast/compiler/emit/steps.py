@@ -44,6 +44,7 @@ from holdfast.compiler.ir import (
     Again,
     Ask,
     Assign,
+    BranchErrors,
     If,
     Note,
     Publish,
@@ -164,7 +165,7 @@ class StepEmitter:
             test = Binary("=", FieldOf(STATES, "input"), Constant(number))
             body = (If(taken, TypedQuery(test, BOOL), branch, body),)
         items = TypedQuery(ArrayOf(tuple(map(Constant, numbers))), ListOf(INT))
-        counts = (parallel.concurrency, parallel.needed, parallel.tolerated)
+        counts = (parallel.concurrency, parallel.needed, parallel.tolerated, parallel.errors)
         return self._each(RunEach(items, None, body, *counts), origin)
 
     def _each(self, each: RunEach, origin: SourcePlace) -> dict[str, Any]:
@@ -205,7 +206,11 @@ def _quorum(action: RunParallel | RunEach) -> dict[str, JsonValue]:
     if action.needed is not None:
         fields["Needed"] = template(action.needed.query)
     tolerated = _above_zero(action.tolerated)
-    return fields if tolerated is None else {**fields, "Tolerated": tolerated}
+    if tolerated is not None:
+        fields["Tolerated"] = tolerated
+    if action.errors is BranchErrors.COUNTED:
+        fields["ReturnErrors"] = True
+    return fields
 
 
 def _extended(fields: dict[str, JsonValue]) -> dict[str, Any]:

@@ -14,7 +14,14 @@ from holdfast.compiler.context import LocalFunction, TypedQuery, fails_of
 from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ArrayOf, Binary, Constant, FunctionCall, QueryTree
-from holdfast.compiler.ir import Action, RunEach, RunFirst, RunParallel, StatementBlock
+from holdfast.compiler.ir import (
+    Action,
+    BranchErrors,
+    RunEach,
+    RunFirst,
+    RunParallel,
+    StatementBlock,
+)
 from holdfast.compiler.steps.batches import in_batches
 from holdfast.compiler.steps.helpers import is_helper
 from holdfast.compiler.steps.step_arguments import (
@@ -38,8 +45,13 @@ from holdfast.compiler.types.types import (
 )
 
 RETURN_EXCEPTIONS: Final = "return_exceptions"
+CANCEL_OTHERS: Final = "cancel_others"
+_NO_VARIABLE: Final = {
+    RETURN_EXCEPTIONS: "{} decides the type of the result: it is no variable",
+    CANCEL_OTHERS: "{} decides which states the workflow has: it is no variable",
+}
 _COUNTS: Final = frozenset({"at_least", "batch", "concurrency", "tolerate"})
-#: The arguments with which a branch may fail, so that its result is None.
+#: The arguments with which a branch may fail, and then its result is None or its error.
 _LIMITS: Final = frozenset({"at_least", "tolerate"})
 
 
@@ -60,13 +72,12 @@ class BranchingStatements(Protocol):
         expressions: Expressions,
         function: ast.Lambda | LocalFunction,
         types: tuple[Type, ...],
-        returns_errors: bool,
+        errors: BranchErrors,
         items: ast.expr | None,
         /,
     ) -> Branch:
         """Lower the body of a branch: a `lambda` or a `def`, whose parameters have these types and
-        are items of `items`.
-        With `returns_errors` the branch returns its error instead of raising it.
+        are items of `items`. `errors` says what becomes of the error of the branch.
         """
 
     def kept(self, value: TypedQuery, node: ast.expr, what: str, /) -> TypedQuery:
@@ -82,16 +93,16 @@ class Branching:
     statements: BranchingStatements
 
     def parallel(self, node: ast.Call, found: dict[str, Any]) -> tuple[Action, Type]:
-        branches = self._branches(node, "parallel", found)
+        errors = self._errors(node, found)
+        branches = self._branches(node, "parallel", found, errors)
         bodies = tuple(branch.body for branch in branches)
         concurrency = self._count(found, Count("concurrency", 0))
         needed, tolerated = self._quorum(found, Constant(len(branches)), len(branches))
-        is_partial = not _LIMITS.isdisjoint(found)
-        results = (join(one.result, NONE) if is_partial else one.result for one in branches)
-        return RunParallel(bodies, concurrency, needed, tolerated), TupleOf(tuple(results))
+        results = tuple(_result(one, found, errors) for one in branches)
+        return RunParallel(bodies, concurrency, needed, tolerated, errors), TupleOf(results)
 
     def first(self, node: ast.Call, found: dict[str, Any]) -> tuple[Action, Type]:
-        branches = self._branches(node, "first", found)
+        branches = self._branches(node, "first", found, BranchErrors.RAISED)
         action = RunFirst(tuple(branch.body for branch in branches))
         return action, join_all(branch.result for branch in branches)
 
@@ -109,13 +120,13 @@ class Branching:
             items = in_batches(items, size)
         needed, tolerated = self._quorum(found, FunctionCall("count", (items.query,)))
         element = element_of(items.type) or REFUSED
-        returns_errors = self._returns_errors(node, found)
+        errors = self._errors(node, found)
         branch = self.statements.lower_branch(
-            self.expressions, function, (element,), returns_errors, found["items"]
+            self.expressions, function, (element,), errors, found["items"]
         )
-        result = branch.result if _LIMITS.isdisjoint(found) else join(branch.result, NONE)
-        action = RunEach(items, branch.parameters[0], branch.body, concurrency, needed, tolerated)
-        return action, ListOf(result)
+        counts = (concurrency, needed, tolerated)
+        action = RunEach(items, branch.parameters[0], branch.body, *counts, errors)
+        return action, ListOf(_result(branch, found, errors))
 
     def _quorum(
         self, found: dict[str, Any], total: QueryTree, most: int | None = None
@@ -157,33 +168,42 @@ class Branching:
         self.statements.require(TypedQuery(test, BOOL), count.name, expected, node)
         return value
 
-    def _branches(self, node: ast.Call, name: str, found: dict[str, Any]) -> list[Branch]:
+    def _branches(
+        self, node: ast.Call, name: str, found: dict[str, Any], errors: BranchErrors
+    ) -> list[Branch]:
         nodes: tuple[ast.expr, ...] = found.get("branches", ())
         if not nodes:
             help_ = f"{name}(lambda: a(), lambda: b())"
             raise refuse(self.expressions, node, "HF008", f"{name}() needs branches", help_)
         functions = [self._function(branch, 0) for branch in nodes]
-        returns_errors = self._returns_errors(node, found)
         return [
-            self.statements.lower_branch(self.expressions, function, (), returns_errors, None)
+            self.statements.lower_branch(self.expressions, function, (), errors, None)
             for function in functions
         ]
 
-    def _returns_errors(self, node: ast.Call, found: dict[str, Any]) -> bool:
-        match found.get(RETURN_EXCEPTIONS):
-            case None | ast.Constant(value=False):
-                return False
-            case ast.Constant(value=True):
-                pass
-            case value:
-                message = f"{RETURN_EXCEPTIONS} decides the type of the result: it is no variable"
-                raise refuse(self.expressions, value, "HF008", message, f"{RETURN_EXCEPTIONS}=True")
-        for name in sorted(_LIMITS):
-            if name in found:
-                message = f"with {RETURN_EXCEPTIONS} no branch fails; {name} has nothing to count"
-                help_ = f"{RETURN_EXCEPTIONS}=True, and count the errors in the result"
-                raise refuse(self.expressions, node, "HF008", message, help_)
-        return True
+    def _errors(self, node: ast.Call, found: dict[str, Any]) -> BranchErrors:
+        returns = self._flag(found, RETURN_EXCEPTIONS, default=False)
+        is_counted = not _LIMITS.isdisjoint(found)
+        if self._flag(found, CANCEL_OTHERS, default=True):
+            if not returns:
+                return BranchErrors.RAISED
+            return BranchErrors.COUNTED if is_counted else BranchErrors.RETURNED
+        if returns or is_counted:
+            others = f"{RETURN_EXCEPTIONS}, tolerate and at_least"
+            message = f"{CANCEL_OTHERS}=False raises an error; {others} decide that themselves"
+            help_ = f"{RETURN_EXCEPTIONS}=True  # without {CANCEL_OTHERS}: all branches end"
+            raise refuse(self.expressions, node, "HF008", message, help_)
+        return BranchErrors.LATE
+
+    def _flag(self, found: dict[str, Any], name: str, *, default: bool) -> bool:
+        match found.get(name):
+            case None:
+                return default
+            case ast.Constant(value=bool() as value):
+                return value
+            case node:
+                message = _NO_VARIABLE[name].format(name)
+                raise refuse(self.expressions, node, "HF008", message, f"{name}={not default}")
 
     def _function(self, node: ast.expr, parameters: int) -> ast.Lambda | LocalFunction:
         """Return the function of a branch. A task or workflow that is named without a call gets a
@@ -212,6 +232,12 @@ class Branching:
             f"with {'one parameter' if parameters else 'no parameters'}",
             _as_branch(unit.text(node), found, parameters),
         )
+
+
+def _result(branch: Branch, found: dict[str, Any], errors: BranchErrors) -> Type:
+    """Return the type of the branch's place in the result."""
+    is_partial = errors is BranchErrors.RAISED and not _LIMITS.isdisjoint(found)
+    return join(branch.result, NONE) if is_partial else branch.result
 
 
 def _declared(found: object) -> Callable[..., Any] | None:

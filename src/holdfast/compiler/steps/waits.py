@@ -143,8 +143,20 @@ def lower_wait_for_event(
         raise refuse(expressions, node, "HF053", "an event is addressed by a business key", help_)
     event = _event_name(expressions, found["name"])
     key = require_text(expressions, found["key"])
-    action = WaitForEvent(event, payload, key, _timeout(expressions, found))
+    timeout = _timeout(expressions, found)
+    action = WaitForEvent(event, payload, key, timeout, _takes_kept(expressions, found))
     return action, from_annotation(payload)
+
+
+def _takes_kept(expressions: Expressions, found: Arguments) -> bool:
+    match found.get("kept"):
+        case None:
+            return True
+        case ast.Constant(value=bool(kept)):
+            return kept
+        case node:
+            message = "`kept` says which events the wait may use: it is no variable"
+            raise refuse(expressions, node, "HF053", message, "kept=False, or without it")
 
 
 def _event_name(expressions: Expressions, node: ast.expr) -> str:

@@ -169,8 +169,11 @@ def _without_wait(logs: _Logs) -> Generator[Effect, Any, list[dict[str, Any]]]:
         if item is None or not _is_kept(item, now_ms):
             continue
         states = yield from logs.registered(name, key)
+        stored_ms = inbox.place_of(item)[0]
         is_awaited = any(
-            inbox.is_for(item, state.run) and not state.is_ended and awaits(state, name, key)
+            inbox.is_for(item, state.run)
+            and not state.is_ended
+            and awaits(state, name, key, stored_ms)
             for state in states
         )
         if not is_awaited and not _users(str(row["id"]), states):

@@ -302,12 +302,16 @@ def _is_named(state: Execution, arn: str, machine: str) -> bool:
     return state.name is None and state.workflow == machine
 
 
-def awaits(state: Execution, name: str, key: str) -> bool:
+def awaits(state: Execution, name: str, key: str, stored_ms: int | None = None) -> bool:
+    """Return True when the execution waits for an event of the name and key that was stored at that
+    time. None: that is stored now.
+    """
     waits = (frame.waiting for frame in state.frames.values())
     return any(
         isinstance(wait, Awaiting)
         and wait.kind == "event"
         and (wait.event_name, wait.event_key) == (name, key)
+        and (stored_ms is None or state.takes_event_of(wait, stored_ms))
         for wait in waits
     )
 

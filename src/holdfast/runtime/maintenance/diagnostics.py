@@ -309,7 +309,7 @@ def _event_ms(
 ) -> Generator[Effect, Any, int | None]:
     """Return the time at which the first event that fits the wait was stored."""
     assert log.state is not None
-    used = log.state.used_events
+    used, state = log.state.used_events, log.state
     items = yield from inbox.events_of(
         place.tenant, log.run, awaiting.event_name, awaiting.event_key
     )
@@ -318,6 +318,7 @@ def _event_ms(
         for item in items
         if str(item["sk"]).removeprefix(keys.EVENT_PREFIX) not in used
         and not _is_expired(place, item)
+        and state.takes_event_of(awaiting, _stored_ms(item, "an event", inbox.EVENT_FORMATS))
     ]
     return min(fitting, default=None)
 
