@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import BatchJob, Client, Worker, days, task, wait_for_condition
+from holdfast import BatchJob, Client, Worker, days, minutes, task, wait_for_condition
 from holdfast.api.batches import Batch
+from holdfast.aws.group_tasks import GroupTasks
 from holdfast.cli.execution_screen import history
+from holdfast.deployment import Deployment
 from holdfast.errors import WorkflowError
+from holdfast.local.group_calls import local_call
 from holdfast.runtime.worker.cached_results import place_of
 from holdfast.runtime.worker.config import CacheRule
 from holdfast.sealed import Sealed
-from holdfast.testing import World, real
+from holdfast.testing import World, real, takes
 from holdfast_simulator.invariants import check, lost
-from holdfast_simulator.world import CrashAt, Hook, When
-from tests.builders import Shop, call, machine
+from holdfast_simulator.world import CrashAt, Hook, SimulatorWorld, When
+from tests.builders import CHANCE, KEYS, Shop, call, machine
 from tests.unit import cached_flows as flows
-from tests.unit.client_kit import MemoryStack
+from tests.unit.client_kit import MemoryStack, _compile
+from tests.unit.dsl_kit import loaded
 
 HOUR_MS = 3_600_000
 
@@ -119,16 +124,24 @@ def test_another_version_of_the_cache_takes_no_earlier_result(
 
 def test_a_cached_result_waits_for_no_limit(stage: Stage) -> None:
     stage.run("limited")
+    stage.client.change_limit("quotes", "test", paused=True)
+    stage.rest(60_000)
     run = stage.run("limited")
     assert (stage.output(run), flows.CALLS) == (5, ["slow tea"])
 
 
 def test_a_call_that_waits_at_a_limit_takes_the_result_of_the_one_before_it(stage: Stage) -> None:
-    runs = [stage.client.start("limited", {"sku": "tea"}).execution for _ in range(3)]
-    stage.rest(5 * HOUR_MS)
+    stage.client.change_limit("quotes", "test", paused=True)
+    stage.rest(60_000)
+    runs = [stage.run("limited") for _ in range(3)]
+    assert [stage.output(run) for run in runs] == [None] * 3
+    stage.client.change_limit("quotes", "test", paused=False)
+    stage.rest(60_000)
     assert [stage.output(run) for run in runs] == [5, 5, 5]
     assert flows.CALLS == ["slow tea"]
-    assert check(stage.world) == lost(stage.world) == []
+    # The permit that the gate had granted was given back.
+    assert stage.output(stage.run("limited", "milk")) == 5
+    assert lost(stage.world) == []
 
 
 def test_a_miss_costs_a_read_and_a_write_and_a_hit_a_read(stage: Stage) -> None:
@@ -150,6 +163,42 @@ def test_the_history_in_the_terminal_says_that_the_result_is_from_the_cache(stag
     (row,) = [one for one in stage.events(later) if one["type"] == "TaskSucceeded"]
     printed = "\n".join(line.plain for line in history([row]).lines(300))
     assert f"from the cache, a result of {earlier}" in printed
+
+
+GROUPED = """
+from holdfast import days, task, workflow
+
+
+@task(cache=days(1), group="heavy")
+def weigh(parcel: str) -> int:
+    return len(parcel)
+
+
+@workflow
+def count(parcel: str) -> int:
+    return weigh(parcel)
+"""
+
+
+def test_a_task_of_a_group_has_a_cache_too(tmp_path: Path) -> None:
+    sent = []
+    with loaded(tmp_path, GROUPED) as module:
+        deployment = Deployment.from_modules([module.__name__], _compile)
+        function, programs = local_call(deployment), deployment.programs()
+
+        def called(group: str, payload: bytes) -> tuple[bool, bytes]:
+            sent.append(payload)
+            return function(group, payload)
+
+        perform = GroupTasks(deployment, called).perform
+        world = SimulatorWorld(deployment.setting(programs, lambda: KEYS), perform)
+        front = deployment.front(programs, KEYS)
+        for chance in (CHANCE, CHANCE[::-1]):
+            request = {"workflow": "count", "input": {"parcel": "abc"}}
+            run = world.call(front.start("default", request, chance))["execution"]
+            world.run()
+            assert world.call(front.describe("default", run))["output"] == 3
+    assert len(sent) == 1
 
 
 def test_a_call_with_a_sealed_secret_has_no_place_in_the_cache() -> None:
@@ -199,6 +248,13 @@ def test_a_world_has_one_cache_and_a_test_sees_a_hit() -> None:
     assert World({flows.price: real}).run(flows.quoted, "tea").calls[0].from_cache is False
 
 
+def test_a_call_that_takes_time_is_the_same_in_both_runs_of_a_test() -> None:
+    world = World({flows.price: takes(minutes(5), flows.Quote(sku="tea", cents=7))})
+    first, second = world.run(flows.quoted, "tea"), world.run(flows.quoted, "tea")
+    assert (first.ended, second.ended) == (minutes(5), timedelta(0))
+    assert second.output == 7
+
+
 def test_a_result_expires_on_the_virtual_clock() -> None:
     run = World({flows.price: real}).run(flows.twice, "tea")
     assert [one.from_cache for one in run.calls_of(flows.price)] == [False, True, False]
@@ -222,16 +278,18 @@ def test_a_cache_lasts_from_a_second_to_ninety_days(cache: Any) -> None:
 def test_a_task_whose_result_does_not_reach_the_worker_has_no_cache(
     options: dict[str, Any],
 ) -> None:
-    def charge(items: list[str]) -> list[str]: ...
+    def charge(items: list[str]) -> list[str]:
+        return items
 
     with pytest.raises(WorkflowError) as refused:
-        task(cache=days(1), **options)(charge)  # type: ignore[call-overload]
+        task(cache=days(1), **options)(charge)
     assert refused.value.code == "HF437"
 
 
 def test_a_polled_task_has_no_cache() -> None:
     @task(cache=days(1))
-    def arrived(parcel: str) -> str | None: ...
+    def arrived(parcel: str) -> str | None:
+        return parcel or None
 
     with pytest.raises(WorkflowError) as refused:
         wait_for_condition(arrived, every=days(1))

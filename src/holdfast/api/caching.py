@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from holdfast.api.runs_on import Lambda, place_name
 from holdfast.errors import WorkflowError
+from holdfast.limits import CACHE_SECONDS_MAX
 
-#: A large result is stored as a blob, which is deleted after 180 days.
-_LONGEST: Final = timedelta(days=90)
+_LONGEST: Final = timedelta(seconds=CACHE_SECONDS_MAX)
 
 
 def require_cache(name: str, cache: Any, runs_on: Any, *, has_batch: bool) -> None:

@@ -59,7 +59,7 @@ def find(
         if int(item["expires"]) <= now_ms:
             return None
         output = yield from inbox.unstow(tenant, _BLOBS, item)
-        stored = {"execution": str(item["run"]), "at": int(item["at"])}
+        stored: dict[str, Json] = {"execution": str(item["run"]), "at": int(item["at"])}
     return Succeeded(*ticket, output, cached=stored)
 
 
