@@ -24,6 +24,7 @@ from holdfast.api.schedules import Schedule
 from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
+    BranchCancelled,
     CompensationFailed,
     GroupFailed,
     HeartbeatMissed,
@@ -94,6 +95,7 @@ __all__ = [
     "Batch",
     "BatchJob",
     "BlockTimeout",
+    "BranchCancelled",
     "Client",
     "CompensationFailed",
     "Dag",

@@ -76,10 +76,11 @@ class BranchStatements(Drawing):
         if self.choices.chance(25):
             self.counts["parallel return_exceptions"] += 1
             name = self.expressions.new_name()
-            rows += [f"{name} = list(parallel({texts}, return_exceptions=True))"]
+            limits = self._partial(len(made))
+            rows += [f"{name} = list(parallel({texts}{limits}, return_exceptions=True))"]
             return self._outcomes(name, rows), True
         names = ", ".join(self._declare("int") for _ in made)
-        return [*rows, f"{names} = parallel({texts})"], True
+        return [*rows, f"{names} = parallel({texts}{self._late()})"], True
 
     def _limits(self, count: int) -> str:
         limits = self.choices.pick([("at_least",), ("tolerate",), ("at_least", "tolerate")])
@@ -94,9 +95,22 @@ class BranchStatements(Drawing):
             )
         return ", ".join(f"{name}={numbers[name]}" for name in limits)
 
+    def _partial(self, count: int) -> str:
+        """Return limits for a call that returns its errors, or nothing."""
+        if not self.choices.chance(50):
+            return ""
+        self.counts["partial results"] += 1
+        return f", {self._limits(count)}"
+
+    def _late(self) -> str:
+        if not self.choices.chance(25):
+            return ""
+        self.counts["cancel_others"] += 1
+        return ", cancel_others=False"
+
     def _outcomes(self, name: str, rows: Rows) -> Rows:
         """Read a list of results and errors."""
-        wanted = self.choices.pick(["Exception", "Problem", "(Small, Other)"])
+        wanted = self.choices.pick(["Exception", "Problem", "(Small, Other)", "BranchCancelled"])
         other = self.expressions.new_name()
         raised = self.choices.pick(["", "Exception", "Coded"])
         if raised:
@@ -123,13 +137,16 @@ class BranchStatements(Drawing):
         if batch:
             type_ = source
             self.counts["batch"] += 1
+        if not batch and self.choices.chance(30):
+            return self._each_of_pairs(items), True
         name, rows = self._branch(depth, self.expressions.new_name(), type_)
         concurrency = self.choices.pick(["", ", concurrency=1", ", concurrency=2"])
         limit = self.choices.pick(["", "", "some", "some", "return_exceptions"])
         if limit == "return_exceptions":
             self.counts["each return_exceptions"] += 1
             found = self.expressions.new_name()
-            call = f"each({items}, {name}{batch}{concurrency}, return_exceptions=True)"
+            limits = self._partial(2)
+            call = f"each({items}, {name}{batch}{concurrency}{limits}, return_exceptions=True)"
             return self._outcomes(found, [*rows, f"{found} = {call}"]), True
         if limit:
             found = self.expressions.new_name()
@@ -141,4 +158,20 @@ class BranchStatements(Drawing):
                 f"{total} = [one for one in {found} if one is not None]",
             ], True
         total = self._declare("list[int]")
-        return [*rows, f"{total} = each({items}, {name}{batch}{concurrency})"], True
+        return [*rows, f"{total} = each({items}, {name}{batch}{concurrency}{self._late()})"], True
+
+    def _each_of_pairs(self, items: str) -> Rows:
+        """Pass the parts of each item as arguments."""
+        self.counts["each of pairs"] += 1
+        number, other, total = (self.expressions.new_name() for _ in range(3))
+        echoed = f"lambda {number}, {other}: echo({number})"
+        numbers = self.name("list[int]")
+        call = self.choices.pick(
+            [
+                f"each(enumerate({items}), {echoed})",
+                f"each(zip({numbers}, {items}), {echoed})",
+                f"each(enumerate({numbers}), lambda {other}: spread(*{other}, *[1], 2))",
+            ]
+        )
+        self._own(total, "list[int]")
+        return [f"{total} = {call}"]

@@ -105,6 +105,9 @@ _HABITS: Final = (
     "{w} = [1, 2]; {w}[0] += echo(<int>); {v} = {w}[0]",
     "{w} = set(<list[int]>) ^ {{<int>, 1}}; {w} ^= {{2}}; {v} = sum({w})",
     "{w} = lambda one: one + <int>; {v} = {w}(<int>)",
+    "{w} = re.match('(a|k)(.)?', <str>)\nif {w}: {v} = len({w}.group(1)) + len({w}[2] or '')",
+    "{w} = LETTER.search(<str>)\n{v} = len({w}['q']) if {w} is not None else -1",
+    "if ({w} := re.fullmatch('(.)(,(.))?', <str>)) and <bool>: {v} = len({w}.groups()[0])",
     "{w} = list(<list[int]>)\nkeep_in({w}, <int>)\n{v} = keep_in({w}, echo(<int.>))\nlook({w})",
     (
         "{w} = [<int>]\ndef {w}add(one: int) -> int:\n    nonlocal {v}\n    {v} += one\n"

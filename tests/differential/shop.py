@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
+from functools import reduce
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
 from uuid import UUID
@@ -17,6 +18,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from holdfast import (
     BlockTimeout,
+    BranchCancelled,
     CompensationFailed,
     Retry,
     TaskError,
@@ -54,6 +56,7 @@ from holdfast import (
 
 __all__ = [
     "CHILDREN",
+    "LETTER",
     "TOOLS",
     "UTC",
     "UUID",
@@ -61,6 +64,7 @@ __all__ = [
     "Any",
     "BaseModel",
     "BlockTimeout",
+    "BranchCancelled",
     "Card",
     "Coded",
     "Colour",
@@ -120,6 +124,7 @@ __all__ = [
     "pure",
     "re",
     "receive",
+    "reduce",
     "role",
     "say",
     "seconds",
@@ -145,6 +150,8 @@ __all__ = [
     "wait_for_event",
     "workflow",
 ]
+
+LETTER = re.compile("(?P<q>[a-z])")
 
 
 class Colour(Enum):

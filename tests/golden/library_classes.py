@@ -2,7 +2,10 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+import re
 from collections import Counter, OrderedDict, defaultdict, deque
+from functools import reduce
+from itertools import groupby
 from datetime import datetime, timedelta
 
 from holdfast import task, workflow
@@ -28,6 +31,14 @@ def grouped(words: list[str]) -> str:
     lengths.update({len(word): 1 for word in words})
     halves = Counter([len(word) / 2 for word in words])
     return f"{groups} {counts}"
+
+
+@workflow
+def matched(n: int) -> str:
+    found = re.match("(a)", n)
+    total = reduce(lambda one: one, [n], 0)
+    rows = list(groupby([n]))
+    return found.group(1) if found else ""
 
 
 @workflow

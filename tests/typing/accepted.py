@@ -173,6 +173,10 @@ def branches(o: str) -> None:
 def quorums(o: str) -> None:
     both = parallel(lambda: charge(o), lambda: o, return_exceptions=True)
     reveal_type(both)  # -> tuple[Payment | Exception, str | Exception]
+    partial = parallel(lambda: charge(o), lambda: o, at_least=1, return_exceptions=True)
+    reveal_type(partial)  # -> tuple[Payment | Exception, str | Exception]
+    late = parallel(lambda: charge(o), lambda: o, cancel_others=False)
+    reveal_type(late)  # -> tuple[Payment, str]
     most = parallel(lambda: charge(o), lambda: o, tolerate=1, concurrency=1)
     reveal_type(most)  # -> tuple[Payment | None, str | None]
     both_limits = parallel(lambda: charge(o), lambda: o, at_least=1, tolerate=0)
@@ -256,8 +260,18 @@ def maps(lines: list[Line], names: dict[str, int], n: int) -> None:
     reveal_type(each(lines, pack, at_least=2, tolerate=n))  # -> list[str | None]
     reveal_type(each(lines, lambda some: len(some), batch=n, at_least=2))  # -> list[int | None]
 
+    pairs = list(zip(lines, names, strict=True))
+    reveal_type(each(pairs, lambda line, name: line.sku + name))  # -> list[str]
+    reveal_type(each(enumerate(lines), lambda i, _: i, tolerate=1))  # -> list[int | None]
+    three = zip(lines, names, names, strict=True)
+    threes = each(three, lambda a, b, c: (a, b, c), return_exceptions=True)
+    reveal_type(threes)  # -> list[tuple[Line, str, str] | Exception]
+    reveal_type(each(pairs, lambda pair: pair[0]))  # -> list[Line]
     outcomes = each(lines, pack, concurrency=n, return_exceptions=True)
     reveal_type(outcomes)  # -> list[str | Exception]
+    reveal_type(each(lines, pack, cancel_others=False))  # -> list[str]
+    partial = each(lines, pack, tolerate=n, return_exceptions=True)
+    reveal_type(partial)  # -> list[str | Exception]
     reveal_type([one for one in outcomes if not isinstance(one, Exception)])  # -> list[str]
     reveal_type([one for one in outcomes if isinstance(one, Exception)])  # -> list[Exception]
     some = each(lines, lambda some: len(some), batch=n, return_exceptions=True)

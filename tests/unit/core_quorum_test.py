@@ -69,6 +69,37 @@ def test_too_few_successes_are_reported() -> None:
     assert case.failure == (TOO_FEW_SUCCEEDED, "1 of 2 needed branches succeeded")
 
 
+def test_errors_are_results_and_a_failure_too_many_joins() -> None:
+    case = Case(lanes({"Tolerated": 1, "ReturnErrors": True}, "a", "b", "c", "d")).start()
+    case.succeed(1, at="a").fail("First", "why", at="b").fail("Second", at="c")
+
+    assert case.output == [
+        1,
+        {"Error": "First", "Cause": "why", "Holdfast.Exception": True},
+        {"Error": "Second", "Cause": None, "Holdfast.Exception": True},
+        {
+            "Error": "BranchCancelled",
+            "Cause": "the branches were decided before this one ended",
+            "Holdfast.Exception": True,
+        },
+    ]
+    assert "ParallelStateFailed" not in case.types
+
+
+def test_iterations_that_never_began_are_cancelled_results() -> None:
+    case = Case(items({"Needed": 2, "ReturnErrors": True}, 3, MaxConcurrency=1)).start()
+    case.fail("Broken", at="pack")
+
+    assert [one["Error"] for one in case.output] == ["Broken", "BranchCancelled", "BranchCancelled"]
+
+
+def test_a_time_out_as_a_result_has_the_cause_that_a_catch_gets() -> None:
+    case = Case(lanes({"Tolerated": 2, "ReturnErrors": True}, "a", "b")).start()
+    case.fail("States.Timeout", at="a").succeed(2, at="b")
+
+    assert case.output[0] == {"Error": "States.Timeout", "Cause": "", "Holdfast.Exception": True}
+
+
 def test_the_answer_of_a_late_lane_changes_nothing() -> None:
     after = {
         "it": lanes(FIRST, "fast", "slow")["States"]["it"] | {"Next": "then"},
@@ -185,6 +216,7 @@ def test_the_step_after_a_failed_branch_never_begins() -> None:
         {"After": [[], [True]]},
         {"Unknown": 1},
         {"Needed": None},
+        {"ReturnErrors": "yes"},
         [],
     ],
 )

@@ -58,6 +58,8 @@ def test_a_host_without_choices_has_aws_limits_and_no_events(made: Callable[...,
     assert host.spread == spread_for(STARTS_PER_SECOND) != spread_for(10_000)
     assert host.ports.names == NAMES
     assert host.metrics._stack == "Shop"
+    # The models of the services check the arguments of a call before its task is scheduled.
+    assert host.setting.misuse.__name__ == "find_misuse"
     assert "loan_approval" in host.front.workflows
     assert host.front.keys is NO_KEYS
     # An id that the API makes has the spread that this process has last read.

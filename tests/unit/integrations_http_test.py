@@ -279,6 +279,22 @@ def test_a_public_trace_has_what_the_definition_says_and_no_secret(endpoint: End
     assert "hidden" in str(endpoint.requests[0].headers)
 
 
+def test_a_body_that_needs_the_connections_content_type_is_left_out_in_public(
+    endpoint: Endpoint,
+) -> None:
+    kind = "application/x-www-form-urlencoded"
+    headers = [{"key": "Content-Type", "value": kind}]
+    secret = {**SECRETS, "invocation_http_parameters": {"header_parameters": headers}}
+    given = {**GIVEN, "Transform": {"RequestBodyEncoding": "URL_ENCODED"}}
+    answers = _connection("API_KEY", secret)
+    result = _traced("PUBLIC", given, answers)
+    assert isinstance(result, TaskSucceeded)
+    assert endpoint.requests[0].body == b"b=1"
+    assert result.exchange is not None
+    assert (result.exchange.body, result.exchange.status) == (None, 200)
+    assert _traced("ALL", given, answers).exchange.body == "b=1"
+
+
 def test_a_call_without_a_trace_has_none(endpoint: Endpoint) -> None:
     assert endpoint.status == 200
     assert _traced(None, {}, {}).exchange is None

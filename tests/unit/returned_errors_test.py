@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -285,13 +284,6 @@ def test_a_call_without_an_engine_returns_the_errors_too() -> None:
     assert [str(one) for one in each(numbers, half, return_exceptions=True)] == ["0", "1", "1"]
     one, other = parallel(lambda: half(1), lambda: half(2), return_exceptions=True)
     assert (isinstance(one, Broken), other) == (True, 1)
-
-
-@pytest.mark.parametrize("limit", ["tolerate", "at_least"])
-def test_nothing_is_counted_where_every_error_is_returned(limit: str) -> None:
-    call: Callable[..., Any] = each
-    with pytest.raises(ValueError, match="return_exceptions is not given with"):
-        call([1], str, return_exceptions=True, **{limit: 1})
 
 
 def test_the_help_for_a_raised_item_that_may_be_a_value_is_code_that_works(tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from itertools import count
 from typing import Any
+
+from botocore.loaders import Loader
 
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.local.clock import VirtualClock
@@ -23,6 +26,15 @@ START_MS = 1_760_000_000_000
 PLACE = ArnRegion("eu-west-1", "123456789012")
 ROLE = "arn:aws:iam::123456789012:role/clerk"
 PASS = '{"StartAt": "A", "States": {"A": {"Type": "Pass", "End": true}}}'
+
+
+@cache
+def documented(operation: str) -> frozenset[str]:
+    """Return the exceptions that AWS documents for the operation, and those of every operation."""
+    model = Loader().load_data("stepfunctions/2016-11-23/service-2")
+    found = model["operations"].get(operation, {"errors": [{"shape": "UnknownOperationException"}]})
+    common = {"ValidationException", "SerializationException", "ThrottlingException"}
+    return frozenset({error["shape"] for error in found.get("errors", ())} | common)
 
 
 def definition(comment: str) -> str:
@@ -59,6 +71,7 @@ class Desk:
         try:
             answer = self.call(operation, **request)
         except StatesFault as fault:
+            assert fault.code in documented(operation), fault
             return fault.code, fault.message
         raise AssertionError(f"{operation} was not refused: {answer}")
 

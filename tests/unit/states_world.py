@@ -26,7 +26,7 @@ from holdfast.stepfunctions.catalogue import Service
 from holdfast.stepfunctions.faults import StatesFault
 from holdfast_simulator.world import Hook, SimulatorWorld, no_faults
 from tests.builders import KEYS
-from tests.unit.states_kit import PLACE, ROLE
+from tests.unit.states_kit import PLACE, ROLE, documented
 
 Row = dict[str, Any]
 
@@ -87,6 +87,7 @@ class Office:
         try:
             answer = self.call(operation, **request)
         except StatesFault as fault:
+            assert fault.code in documented(operation), fault
             return fault.code, fault.message
         raise AssertionError(f"{operation} was not refused: {answer}")
 

@@ -354,7 +354,7 @@ def test_an_execution_gives_its_machines_definition_letter_by_letter() -> None:
 
 def test_a_deleted_machine_is_deleting_until_its_executions_have_ended() -> None:
     office = Office()
-    machine = office.create(SLOW)
+    machine = office.create(SLOW, publish=True)
     execution = office.start(machine)
     office.wait(10)
     office.call("DeleteStateMachine", stateMachineArn=machine)
@@ -362,11 +362,15 @@ def test_a_deleted_machine_is_deleting_until_its_executions_have_ended() -> None
     assert described["status"] == "DELETING"
     text = json.dumps(SLOW)
     again = {"name": "flow", "definition": text, "roleArn": ROLE}
+    route = {"stateMachineVersionArn": f"{machine}:1", "weight": 100}
     for operation, request in (
         ("StartExecution", {"stateMachineArn": machine}),
         ("UpdateStateMachine", {"stateMachineArn": machine, "definition": text}),
         ("PublishStateMachineVersion", {"stateMachineArn": machine}),
         ("CreateStateMachine", again),
+        ("CreateStateMachineAlias", {"name": "live", "routingConfiguration": [route]}),
+        ("UpdateStateMachineAlias", {"stateMachineAliasArn": f"{machine}:live", "description": ""}),
+        ("ListStateMachineAliases", {"stateMachineArn": machine}),
     ):
         refused = office.refusal(operation, **request)
         assert refused == ("StateMachineDeleting", f"State Machine Deleting: '{machine}'")

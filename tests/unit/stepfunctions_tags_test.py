@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from holdfast.runtime.effects import PutIfAbsent
+from holdfast.runtime.driver import run
+from holdfast.runtime.effects import Effect, PutIfAbsent, Replace
 from holdfast.stepfunctions.catalogue import Activity, activity_item
+from holdfast.stepfunctions.faults import StatesFault
 from tests.unit.states_kit import PLACE, ROLE, Desk, definition
 
 
@@ -118,3 +122,17 @@ def test_a_tag_with_another_character_is_refused(key: str, value: str, place: st
     given = key if place.endswith("key") else value
     assert message.startswith(f"1 validation error detected: Value '{given}' at '{place}' failed")
     assert desk.refusal("CreateActivity", name="a", tags=tags(**{key: value}))[0] == code
+
+
+@pytest.mark.parametrize("kind", ["machine", "activity"])
+def test_a_tag_that_never_gets_its_turn_is_throttled(kind: str) -> None:
+    desk = Desk()
+    arn = desk.create() if kind == "machine" else desk.call("CreateActivity", name="a")
+    resource = arn if kind == "machine" else PLACE.activity("a")
+
+    def perform(effect: Effect) -> Any:
+        return False if isinstance(effect, Replace) else desk.services.perform(effect)
+
+    request = {"resourceArn": resource, "tags": tags(a="1")}
+    with pytest.raises(StatesFault, match="ThrottlingException"):
+        run(desk.api.call("TagResource", request, bytes(16)), perform)

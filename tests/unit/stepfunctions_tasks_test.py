@@ -183,7 +183,7 @@ def test_a_heartbeat_that_always_loses_to_others_gives_up() -> None:
             world.services.perform(Put("mail", older))
 
     clerk.office.world.hook = be_faster
-    assert clerk.refusal("SendTaskHeartbeat")[0] == "ConflictException"
+    assert clerk.refusal("SendTaskHeartbeat")[0] == "ThrottlingException"
     assert len(races) == HEARTBEAT_RACES_MAX
 
 

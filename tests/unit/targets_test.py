@@ -162,6 +162,7 @@ def flow(n: int) -> int:
         ("x = first(lambda: echo(1), lambda: echo(n))", "x = first("),
         ("parallel(lambda: echo(1), lambda: echo(n), at_least=1)", "parallel("),
         ("each([n], lambda x: echo(x), tolerate=1)", "each("),
+        ("each([n], lambda x: echo(x), tolerate=0, return_exceptions=True)", "each("),
         ("with timeout(minutes(5)):\n        echo(n)", "with timeout(minutes(5)):"),
     ],
 )

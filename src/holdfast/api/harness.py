@@ -127,14 +127,16 @@ class Harness(Protocol):
         needed: int | None,
         tolerated: int,
         after: Sequence[Sequence[int]] = (),
+        returns_errors: bool = False,
     ) -> list[Any]:
         """Run the branches concurrently. Return their results; None for a branch that failed or was
         cancelled.
 
         With `concurrency` 0 all may run at once. The call ends when `needed` branches have
-        succeeded (None: when all have ended). It fails when more than `tolerated` fail. Branch n
-        begins when the branches `after[n]`, which come before it, have ended; with `after` none of
-        the other three is given.
+        succeeded (None: when all have ended). It fails when more than `tolerated` fail. With
+        `returns_errors` it ends then without a failure, and returns the error of each branch that
+        failed and BranchCancelled for each that did not end. Branch n begins when the branches
+        `after[n]`, which come before it, have ended; with `after` none of the others is given.
         """
 
     def timeout(self, seconds: float, /) -> AbstractContextManager[None]:

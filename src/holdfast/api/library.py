@@ -30,6 +30,10 @@ FROM_TIMESTAMP: Final = "holdfast.from_timestamp"
 DIGEST: Final = "holdfast.digest."
 #: `if re.match(pattern, text):` is the step `holdfast.has.match`.
 HAS_MATCH: Final = "holdfast.has."
+#: `match = re.match(pattern, text)` whose groups are read is the step `holdfast.groups.match`.
+GROUPS: Final = "holdfast.groups."
+#: `str(value)` of a list, tuple or dict whose members have other types than those of JSON.
+SHOWN: Final = "holdfast.shown"
 LEVELS: Final = ("debug", "info", "warning", "error", "critical", "exception")
 
 
@@ -91,6 +95,10 @@ def _found(name: str) -> Callable[..., Any]:
         return functools.partial(_digest, name.removeprefix(DIGEST))
     if name.startswith(HAS_MATCH):
         return functools.partial(_has_match, name.removeprefix(HAS_MATCH))
+    if name == SHOWN:
+        return _shown
+    if name.startswith(GROUPS):
+        return functools.partial(_groups, name.removeprefix(GROUPS))
     module, _, attribute = name.rpartition(".")
     owner = getattr(builtins, module, None)
     if owner is None:
@@ -108,6 +116,42 @@ def _digest(algorithm: str, text: str) -> str:
 
 def _has_match(function: str, pattern: str, text: str) -> bool:
     return getattr(importlib.import_module("re"), function)(pattern, text) is not None
+
+
+def _groups(function: str, pattern: str, text: str, flags: int, repl: str = "") -> Any:
+    compiled = importlib.import_module("re").compile(pattern, flags)
+    found = getattr(compiled, function)(*((repl, text) if function == "sub" else (text,)))
+    is_match = function in ("match", "search", "fullmatch")
+    return [found[0], *found.groups()] if is_match and found is not None else found
+
+
+def _shown(value: Any, kind: str) -> str:
+    """Return the text of the value that this JSON is of the type `kind`, such as `list[float]`."""
+    parsed = importlib.import_module("ast").parse(kind, mode="eval")
+    adapter = importlib.import_module("pydantic").TypeAdapter(_annotation(parsed.body))
+    return str(adapter.validate_python(value))
+
+
+#: The modules of the types that are not builtins.
+_MODULES: Final = {"date": "datetime", "Decimal": "decimal", "UUID": "uuid"}
+_BUILTINS: Final = {one.__name__: one for one in (bool, dict, float, int, list, str, tuple)}
+
+
+def _annotation(node: Any) -> Any:
+    match type(node).__name__:
+        case "Name" if node.id in _MODULES:
+            return getattr(importlib.import_module(_MODULES[node.id]), node.id)
+        case "Name":
+            return _BUILTINS[node.id]
+        case "Constant" if node.value in (None, ...):
+            return node.value
+        case "BinOp":
+            return _annotation(node.left) | _annotation(node.right)
+        case "Subscript":
+            parts = getattr(node.slice, "elts", [node.slice])
+            return _annotation(node.value)[tuple(_annotation(part) for part in parts)]
+        case other:
+            raise TypeError(other)
 
 
 def _calling(name: str, parameters: tuple[str, ...], result: Any) -> Callable[..., Any]:

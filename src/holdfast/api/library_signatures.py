@@ -31,6 +31,7 @@ _CLOCK: Final = ("*hour: int =", "*minute: int =", "*second: int =", "*microseco
 _CALENDAR: Final = ("*year: int =", "*month: int =", "*day: int =")
 _DAY: Final = ("year: int", "month: int", "day: int")
 _TIME: Final = ("hour: int =", "minute: int =", "second: int =", "microsecond: int =")
+_PATTERN: Final = ("pattern: str", "string: str", "flags: int")
 _TWO_DECIMALS: Final = ("self: Decimal", "other: Decimal")
 
 #: The functions that an author may call by their names.
@@ -68,9 +69,12 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
     "textwrap.wrap": (("text: str", "width: int ="), list[str]),
     "textwrap.dedent": (("text: str",), str),
     "textwrap.indent": (("text: str", "prefix: str"), str),
-    "re.sub": (("pattern: str", "repl: str", "string: str"), str),
-    "re.findall": (("pattern: str", "string: str"), list[str]),
-    "re.split": (("pattern: str", "string: str"), list[str]),
+    "re.sub": (("pattern: str", "repl: str", "string: str", "*count: int =", "*flags: int ="), str),
+    "re.findall": (("pattern: str", "string: str", "*flags: int ="), list[str]),
+    "re.split": (
+        ("pattern: str", "string: str", "*maxsplit: int =", "*flags: int ="),
+        list[str],
+    ),
     "re.escape": (("pattern: str",), str),
     "json.dumps": (
         ("obj: Any", "*indent: int =", "*sort_keys: bool =", "*ensure_ascii: bool ="),
@@ -159,6 +163,11 @@ _METHODS: Final[Mapping[str, Signature]] = {
     **_same(
         "holdfast.has", ("match", "search", "fullmatch"), ("pattern: str", "string: str"), bool
     ),
+    **_same("holdfast.groups", ("match", "search", "fullmatch"), _PATTERN, list[str | None] | None),
+    "holdfast.shown": (("value: Any", "kind: str"), str),
+    "holdfast.groups.findall": (_PATTERN, list[Any]),
+    "holdfast.groups.split": (_PATTERN, list[str | None]),
+    "holdfast.groups.sub": ((*_PATTERN, "repl: str"), str),
     "holdfast.from_timestamp": (("timestamp: float",), datetime),
     **_same("holdfast.digest", ("md5", "sha1", "sha256", "sha512"), ("text: str",), str),
     "builtins.str": (("object: Any",), str),

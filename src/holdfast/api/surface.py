@@ -19,6 +19,7 @@ from holdfast.api.scopes import Undo, compensating, shielded, timeout
 from holdfast.api.tasks import (
     LOCAL_EXECUTION,
     BlockTimeout,
+    BranchCancelled,
     CompensationFailed,
     GroupFailed,
     HeartbeatMissed,
@@ -43,6 +44,7 @@ from holdfast.errors import WorkflowError
 
 __all__ = [
     "BlockTimeout",
+    "BranchCancelled",
     "Cancelled",
     "CompensationFailed",
     "GroupFailed",

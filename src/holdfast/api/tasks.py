@@ -83,6 +83,13 @@ class RequestCancelled(TaskError):  # noqa: N818
     """The workflow that had received a request was stopped or cancelled before it replied."""
 
 
+class BranchCancelled(TaskError):  # noqa: N818
+    """A branch did not end, because `tolerate` or `at_least` decided the call before.
+
+    With `return_exceptions=True` it is the result of that branch. It is never raised.
+    """
+
+
 class CompensationFailed(TaskError):  # noqa: N818
     """An undo step of `compensating` failed; the remaining undo steps were still run."""
 

@@ -31,3 +31,9 @@ RESULT_WRITER_FAILED: Final = "States.ResultWriterFailed"
 # The errors of an HTTP task. The status of the response follows the prefix.
 HTTP_SOCKET: Final = "States.Http.Socket"
 HTTP_STATUS_CODE_PREFIX: Final = "States.Http.StatusCode."
+
+# Errors as results: the field that tells the object of an error from an object of the author, and
+# the error in the place of a branch that did not end.
+RETURNED_MARK: Final = "Holdfast.Exception"
+BRANCH_CANCELLED: Final = "BranchCancelled"
+BRANCH_CANCELLED_CAUSE: Final = "the branches were decided before this one ended"

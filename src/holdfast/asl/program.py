@@ -175,11 +175,14 @@ class Quorum:
     """The bounds of a Parallel or Map: how many branches or iterations must succeed (None: all that
     do not fail), and how many may fail (None: none).
 
-    It is an extension of ASL, like `after` of a Parallel.
+    With `returns_errors` the state does not fail because of them: the result has the error of each
+    that failed, and one of its own for each that did not end. It is an extension of ASL, like
+    `after` of a Parallel.
     """
 
     needed: Template | None
     tolerated: Template | None
+    returns_errors: bool = False
 
 
 @dataclass(frozen=True, slots=True)

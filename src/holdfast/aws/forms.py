@@ -141,16 +141,20 @@ def answer_of(schema: Mapping[str, Any], given: Mapping[str, str]) -> Any:
     """Return the JSON value of a filled form. Raises ValueError for text that does not fit the type
     of its field.
 
-    A field that is empty and not required is left out, so that the default of the type is used.
+    A field that is empty and not required is left out, so that the default of the type is used. One
+    without a default that may be None is None.
     """
     values: dict[str, Any] = {}
+    root = _resolved(schema, schema)
+    needed = root.get("required", [])
     for name, part, is_required in _parts(schema):
         text = given.get(name, "")
         if text or (is_required and part.get("type") == "string"):
             values[name] = _value(name, part, text)
         elif is_required:
             raise ValueError(f"{name}: please fill in this field")
-    root = _resolved(schema, schema)
+        elif name in needed:
+            values[name] = None
     is_object = root.get("type") == "object" and root.get("properties")
     return values if is_object else values.get(_WHOLE)
 

@@ -371,6 +371,8 @@ class Unit:
         self.changed: dict[ast.FunctionDef, frozenset[str]] = {}
         #: For each called function, the arguments of the call with those of `*names` gathered.
         self.rest_arguments: dict[ast.expr, Any] = {}
+        #: For each call with `*pair` and the lengths of such tuples, the call without stars.
+        self.spread_calls: dict[tuple[ast.Call, tuple[int, ...]], ast.Call] = {}
         #: For each conditional expression that contains steps, the `if` statement that replaces it.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
         #: For each change of an inner list, the assignment that replaces the change. None when
@@ -591,13 +593,16 @@ def item_path(path: str, key: str) -> str:
 
 
 def path_of(node: ast.expr) -> str | None:
-    """Return the text `order.coupon` for a name or a chain of attributes of a name; None for other
-    nodes.
+    """Return the text `order.coupon` or `results[1]` for a name or a chain of accesses of a name;
+    None for other nodes.
     """
     match node:
         case ast.Subscript(value=base, slice=ast.Constant(value=str(key))) if key.isidentifier():
             path = path_of(base)
             return None if path is None else item_path(path, key)
+        case ast.Subscript(value=base, slice=ast.Constant(value=int(place))) if type(place) is int:
+            path = path_of(base)
+            return None if path is None else f"{path}[{place}]"
         case ast.Name(id=name) | ast.NamedExpr(target=ast.Name(id=name)):
             return name
         case ast.Attribute(value=base, attr=name):

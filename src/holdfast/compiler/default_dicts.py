@@ -27,9 +27,10 @@ import ast
 import collections
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from holdfast.compiler.default_dict_uses import DefaultKind, VariableUses, outside, own_nodes
+from holdfast.compiler.rewriting import located, replace_nodes
 
 
 class CountOf(ast.Call):
@@ -149,13 +150,12 @@ class _Writer:
                 body = getattr(node, field, None)
                 if isinstance(body, list):
                     body[:] = [new for one in body for new in self._statement(one)]
-        _Expressions(self).visit(self.function)
-        ast.fix_missing_locations(self.function)
+        replace_nodes(self.function, _Reads(self).rule)
 
     def _statement(self, node: ast.AST) -> list[Any]:
         match node:
             case ast.Assign(targets=[ast.Name(id=self.name)], value=ast.Call() as value):
-                return [_located(ast.Assign(node.targets, self._start(value)), node)]
+                return [located(ast.Assign(node.targets, self._start(value)), node)]
             case ast.AnnAssign(target=ast.Name(id=self.name) as target, value=ast.Call() as value):
                 return [self._annotated(node, target, self._start(value))]
             case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=self.name)) as target):
@@ -164,7 +164,7 @@ class _Writer:
                 self.kind.is_counter
             ):
                 call = self.call("pop", key, ast.Constant(None))
-                return [_located(ast.Expr(call), node)]
+                return [located(ast.Expr(call), node)]
             case ast.Expr(
                 value=ast.Call(
                     func=ast.Attribute(value=ast.Name(id=self.name), attr="update"), args=[more]
@@ -172,7 +172,7 @@ class _Writer:
             ) if self.kind.is_counter:
                 added = CountOf(ast.Name("dict", ast.Load()), [self._load(), more], [])
                 whole = ast.Call(ast.Name("dict", ast.Load()), [added], [])
-                return [_located(ast.Assign([ast.Name(self.name, ast.Store())], whole), node)]
+                return [located(ast.Assign([ast.Name(self.name, ast.Store())], whole), node)]
             case _:
                 return [node]
 
@@ -202,29 +202,29 @@ class _Writer:
                 collections.defaultdict,
                 collections.Counter,
             ):
-                return _located(ast.Assign([target], value), node)
-        return _located(ast.AnnAssign(target, annotation, value, 1), node)
+                return located(ast.Assign([target], value), node)
+        return located(ast.AnnAssign(target, annotation, value, 1), node)
 
     def _changed(self, node: ast.AugAssign, target: ast.Subscript) -> list[ast.stmt]:
         """Return the statements for `counts[key] += value`."""
         key, before = target.slice, []
         if self.kind.default == "[]":
             longer = ast.Attribute(self.call("setdefault", key, self._default()), "extend")
-            return [_located(ast.Expr(ast.Call(longer, [node.value], [])), node)]
+            return [located(ast.Expr(ast.Call(longer, [node.value], [])), node)]
         is_simple = isinstance(node.value, ast.Name | ast.Constant)
         if not isinstance(key, ast.Constant) and not (isinstance(key, ast.Name) and is_simple):
             # The key is computed once, and before the value.
             name = self._new_name()
-            before.append(_located(ast.Assign([ast.Name(name, ast.Store())], key), node))
+            before.append(located(ast.Assign([ast.Name(name, ast.Store())], key), node))
             key = ast.copy_location(ast.Name(name, ast.Load()), key)
         store = ast.copy_location(ast.Subscript(self._load(), key, ast.Store()), target)
         if self.kind.is_counter or is_simple:
             old = ast.copy_location(self.call("get", key, self._default()), target)
             total = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
-            return [*before, _located(ast.Assign([store], total), node)]
+            return [*before, located(ast.Assign([store], total), node)]
         # The key stays if the value cannot be computed.
-        added = _located(ast.Expr(self.call("setdefault", key, self._default())), node)
-        return [*before, added, _located(ast.AugAssign(store, node.op, node.value), node)]
+        added = located(ast.Expr(self.call("setdefault", key, self._default())), node)
+        return [*before, added, located(ast.AugAssign(store, node.op, node.value), node)]
 
     def _new_name(self) -> str:
         name, number = f"{self.name}_key", 2
@@ -251,42 +251,27 @@ class _Writer:
         return not self.kind.is_counter and self.uses.is_present(item)
 
 
-_Node = TypeVar("_Node", bound=ast.AST)
-
-
-def _located(made: _Node, node: ast.AST) -> _Node:
-    """Return the new code with the place of the old, where it has none of its own."""
-    for part in ast.walk(made):
-        if not hasattr(part, "lineno") and hasattr(node, "lineno"):
-            ast.copy_location(part, node)
-    return made
-
-
-class _Expressions(ast.NodeTransformer):
-    """Replaces the reads of the variable."""
+class _Reads:
+    """The rule that replaces the reads of the variable."""
 
     def __init__(self, writer: _Writer) -> None:
         self.writer = writer
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        stays = _is_read_of(node, self.writer.name) and self.writer.stays(node)
-        self.generic_visit(node)
-        if not _is_read_of(node, self.writer.name) or stays:
-            return node
-        return _located(self.writer.read(node), node)
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
+    def rule(self, node: ast.AST) -> ast.AST:
+        writer = self.writer
         match node:
+            case ast.Subscript() if _is_read_of(node, writer.name) and not writer.stays(node):
+                return located(writer.read(node), node)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=writer.name), attr="total")) if (
+                writer.kind.is_counter
+            ):
+                return located(
+                    ast.Call(ast.Name("sum", ast.Load()), [writer.call("values")], []), node
+                )
             case ast.Call(
-                func=ast.Attribute(value=ast.Name(id=self.writer.name), attr="total"), args=[]
-            ) if self.writer.kind.is_counter:
-                values = self.writer.call("values")
-                return _located(ast.Call(ast.Name("sum", ast.Load()), [values], []), node)
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id=self.writer.name), attr="most_common")
-            ) if self.writer.kind.is_counter:
-                return _located(_most_common(self.writer.call("items"), node.args), node)
+                func=ast.Attribute(value=ast.Name(id=writer.name), attr="most_common"), args=given
+            ) if writer.kind.is_counter:
+                return located(_most_common(writer.call("items"), given), node)
             case _:
                 return node
 

@@ -8,7 +8,7 @@ has its place in the source. Nothing here refers to `ast`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.api.surface import Task, Workflow
@@ -387,6 +387,19 @@ class SleepUntil:
     moment: TypedQuery
 
 
+class BranchErrors(Enum):
+    """What becomes of the errors of branches."""
+
+    #: The step fails with the first error that it does not tolerate.
+    RAISED = auto()
+    #: Each branch returns its error. For the engine it has succeeded.
+    RETURNED = auto()
+    #: The engine counts the branches that fail, and their errors are results.
+    COUNTED = auto()
+    #: Each branch returns its error, and the statements after the step raise the first one.
+    LATE = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class RunParallel:
     """Run branches in parallel, `concurrency` of them at the same time (None or 0: all). `needed`
@@ -397,6 +410,7 @@ class RunParallel:
     concurrency: TypedQuery | None
     needed: TypedQuery | None
     tolerated: TypedQuery | None
+    errors: BranchErrors = BranchErrors.RAISED
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,18 +424,19 @@ class RunFirst:
 
 @dataclass(frozen=True, slots=True)
 class RunEach:
-    """Run a branch for each item. `parameter` is None when the branch does not use its item.
-    Without `concurrency` all may run at once.
+    """Run a branch for each item. `parameters` get the item, or its parts; there are none when the
+    branch does not use its item. Without `concurrency` all may run at once.
 
     `needed` calls must succeed (None: all), and `tolerated` may fail (None: none).
     """
 
     items: TypedQuery
-    parameter: str | None
+    parameters: tuple[Target, ...]
     body: StatementBlock
     concurrency: TypedQuery | None
     needed: TypedQuery | None
     tolerated: TypedQuery | None
+    errors: BranchErrors = BranchErrors.RAISED
 
 
 def blocks_of(statement: Statement) -> tuple[StatementBlock, ...]:

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from holdfast.api.tasks import Workflow
 from holdfast.compiler.default_dicts import write_default_dicts
+from holdfast.compiler.match_groups import write_match_groups
 
 _SPACE_INSIDE_BRACKETS = re.compile(r"(?<=[(\[{]) | (?=[)\]}])")
 _TRAILING_COMMA = re.compile(r", ?(?=[)\]}])")
@@ -61,6 +62,7 @@ class Source:
                     found.function.__code__.co_firstlineno == _first_line(node)
                 )
                 write_default_dicts(node, module, is_workflow=is_workflow)
+                write_match_groups(node, module)
         return cls(_relative_file(module), tuple(text.splitlines()), functions)
 
     def find(self, function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:

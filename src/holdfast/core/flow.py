@@ -351,20 +351,24 @@ def settle_failure(
     if catcher is None:
         pass_on(decision, frame, error, cause)
         return
-    # On AWS a time-out has no cause, but a Catch receives an empty text as its cause.
-    caught: Json = {
-        "Error": error,
-        "Cause": "" if error == error_names.TIMEOUT and cause is None else cause,
-    }
+    found: Json = caught(error, cause)
     leave(
         decision,
         frame,
         catcher.next,
         (catcher.assign, catcher.output),
-        default=caught,
-        extra={"errorOutput": caught},
+        default=found,
+        extra={"errorOutput": found},
         is_caught=True,
     )
+
+
+def caught(error: str | None, cause: str | None) -> dict[str, Json]:
+    """Return the object that a Catch receives. On AWS a time-out has no cause, but a Catch receives
+    an empty text as its cause.
+    """
+    is_empty = error == error_names.TIMEOUT and cause is None
+    return {"Error": error, "Cause": "" if is_empty else cause}
 
 
 def abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
@@ -458,5 +462,5 @@ def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | No
     if isinstance(decision.state_of(owner), MapState):
         lane: dict[str, Any] = {"index": frame.lane, "name": owner.position}
         decision.emit("MapIterationFailed", frame=frame.id, previous=frame.previous, details=lane)
-    if not lanes.is_tolerated(decision, frame, owner):
+    if not lanes.is_tolerated(decision, frame, owner, error, cause):
         handle_failure(decision, owner.id, error, cause, frame)

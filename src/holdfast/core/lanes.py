@@ -8,6 +8,7 @@ owner and its frame is removed:
     start ──► as many lanes as may run ──► a lane ends ──► enough have succeeded ──► join
                        ▲                        │
                        └──── the next one ◄─────┴──► it failed: tolerated, or the owner fails
+                                                     (where errors are results: or join)
 
 A lane is counted once in `started` and once in `results`. So the join happens once, whatever the
 order in which the lanes end.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any, Final, assert_never
 
+from holdfast.asl import error_names
 from holdfast.asl.program import Json, MapState, ParallelState, Quorum
 from holdfast.asl.template import EvaluationError, StateError
 from holdfast.core import cancelling, flow
@@ -27,6 +29,12 @@ from holdfast.limits import LANES_MAX, MAX_CONCURRENCY_DEFAULT
 #: The error when all branches or iterations have ended and fewer of them have succeeded than are
 #: needed.
 TOO_FEW_SUCCEEDED: Final = "Holdfast.TooFewSucceeded"
+#: The result of a lane that did not end, where errors are results.
+_CANCELLED: Final = {
+    "Error": error_names.BRANCH_CANCELLED,
+    "Cause": error_names.BRANCH_CANCELLED_CAUSE,
+    error_names.RETURNED_MARK: True,
+}
 TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
 IN_PARTS: Final = (
     "Give it parts of the list in a loop, in Python `for first in range(0, len(items), 1_000): "
@@ -171,14 +179,21 @@ def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous
     flow.enter(decision, frame_id, state.processor, data, started)
 
 
-def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
-    """Return True when the Map tolerates this failure: record it and continue without the lane."""
+def is_tolerated(
+    decision: Decision, lane: Frame, owner: Frame, error: str | None, cause: str | None
+) -> bool:
+    """Return True when the owner does not fail because of this failure: record it, and continue
+    without the lane or join.
+    """
     lanes = owner.waiting
     assert isinstance(lanes, Lanes)
-    if lanes.failed >= lanes.tolerated:
+    own: dict[str, Any] = {}
+    if _returns_errors(decision, owner):
+        own["result"] = {**flow.caught(error, cause), error_names.RETURNED_MARK: True}
+    elif lanes.failed >= lanes.tolerated:
         return False
     previous = decision.frame(lane.id).previous
-    decision.emit("LaneFailed", frame=lane.id)
+    decision.emit("LaneFailed", frame=lane.id, **own)
     owner = decision.frame(owner.id)
     # An iteration without a position failed in its ItemSelector, while `_fill` was starting it.
     # `_fill` continues with the next iteration itself, so do not start it here, too.
@@ -187,9 +202,15 @@ def is_tolerated(decision: Decision, lane: Frame, owner: Frame) -> bool:
     return True
 
 
+def _returns_errors(decision: Decision, owner: Frame) -> bool:
+    state = decision.state_of(owner)
+    assert isinstance(state, ParallelState | MapState)
+    return state.quorum is not None and state.quorum.returns_errors
+
+
 def ended(decision: Decision, owner: Frame, exited: int) -> None:
-    """Handle the end of a lane: join when enough lanes have succeeded, else start the lanes that
-    waited for this one.
+    """Handle the end of a lane: join when the lanes are decided, else start the lanes that waited
+    for this one.
     """
     if not _is_joined(decision, owner):
         _start_next(decision, owner, exited)
@@ -198,7 +219,9 @@ def ended(decision: Decision, owner: Frame, exited: int) -> None:
 def _is_joined(decision: Decision, owner: Frame) -> bool:
     lanes = owner.waiting
     assert isinstance(lanes, Lanes)
-    if lanes.needed is not None and lanes.succeeded >= lanes.needed:
+    is_reached = lanes.needed is not None and lanes.succeeded >= lanes.needed
+    # Where errors are results, a failure too many also ends the other lanes with a join.
+    if is_reached or lanes.failed > lanes.tolerated:
         if not cancelling.close(decision, owner, {"then": "join"}):
             flow.abort_lanes(decision, owner, None)
             join(decision, decision.frame(owner.id))
@@ -230,17 +253,19 @@ def _start_following(decision: Decision, lanes: Lanes, state: ParallelState, exi
 
 
 def join(decision: Decision, owner: Frame) -> None:
-    """Leave the state with the lanes' results in lane order; None for a lane that failed or was
-    cancelled.
+    """Leave the state with the lanes' results in lane order. A lane that failed or was cancelled
+    has None; where errors are results, it has its error.
     """
     lanes, state = owner.waiting, decision.state_of(owner)
     assert isinstance(lanes, Lanes)
     assert isinstance(state, ParallelState | MapState)
-    if lanes.needed is not None and lanes.succeeded < lanes.needed:
+    returns_errors = _returns_errors(decision, owner)
+    if not returns_errors and lanes.needed is not None and lanes.succeeded < lanes.needed:
         cause = f"{lanes.succeeded} of {lanes.needed} needed branches succeeded"
         flow.handle_failure(decision, owner.id, TOO_FEW_SUCCEEDED, cause)
         return
-    results: Json = [lanes.results.get(number) for number in range(lanes.count)]
+    missing: Json = _CANCELLED if returns_errors else None
+    results: Json = [lanes.results.get(number, missing) for number in range(lanes.count)]
     previous = owner.previous
     decision.emit(f"{type(state).__name__}Succeeded", frame=owner.id, previous=previous)
     flow.leave(

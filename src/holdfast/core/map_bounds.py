@@ -30,7 +30,7 @@ def bounds_of(decision: Decision, frame: Frame, state: MapState) -> Bounds:
     count, percentage = run.tolerated_count, run.tolerated_percentage
     return Bounds(
         concurrency,
-        (None if count is None else tolerated_count(decision.evaluate(count, frame))),
+        None if count is None else tolerated_count(decision.evaluate(count, frame)),
         None if percentage is None else tolerated_percentage(decision.evaluate(percentage, frame)),
     )
 

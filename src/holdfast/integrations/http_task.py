@@ -83,8 +83,17 @@ def invoke(effect: RunTask, clients: ServiceClients) -> TaskSucceeded | TaskFail
     if effect.trace is None:
         return result
     if effect.trace == "PUBLIC":
-        request = _request_of(arguments, Authorization(), clients.region)
+        request = _public_request(arguments, clients.region)
     return replace(result, exchange=_exchange_of(request, response))
+
+
+def _public_request(arguments: Mapping[str, Any], region: str) -> Request:
+    """Return the request without the parts that a connection has added."""
+    try:
+        return _request_of(arguments, Authorization(), region)
+    except Unusable:
+        # Only with the content type of the connection can this body be encoded.
+        return _request_of({**arguments, "RequestBody": None}, Authorization(), region)
 
 
 def _exchange_of(request: Request, response: Response | None) -> HttpExchange:

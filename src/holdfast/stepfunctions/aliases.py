@@ -18,7 +18,7 @@ from holdfast.stepfunctions.faults import (
     state_machine_does_not_exist,
     validation,
 )
-from holdfast.stepfunctions.lookup import find_machine, is_here
+from holdfast.stepfunctions.lookup import find_created, find_machine, is_here, refuse_deleting
 from holdfast.stepfunctions.pages import page
 
 ALIASES_MAX: Final = 100  # AWS docs, CreateStateMachineAlias: aliases of one machine
@@ -60,6 +60,7 @@ def update_state_machine_alias(service: Service, request: dict[str, Any], _: byt
             "Either the description or the routing configuration must be specified",
             "MISSING_REQUIRED_PARAMETER",
         )
+    yield from _refuse_deleting(service, arn)
     yield from _require_alias(service, arn)
     changes: dict[str, Any] = {}
     if "description" in request:
@@ -113,6 +114,7 @@ def list_state_machine_aliases(service: Service, request: dict[str, Any], _: byt
         machine = yield from find_machine(service, arn.name)
     if machine is None:
         raise state_machine_does_not_exist(arn.text)
+    refuse_deleting(service, machine)
     aliases = yield from catalogue.aliases(service.tenant, arn.name)
     if arn.qualifier is not None:
         aliases = [alias for alias in aliases if arn.version in dict(alias.routes)]
@@ -156,6 +158,7 @@ def _require_routes(
     problem = _routing_problem(arns, weights)
     if problem is not None:
         raise validation(problem, "INVALID_ROUTING_CONFIGURATION")
+    yield from _refuse_deleting(service, arns[0])
     for arn in arns:
         yield from _require_version(service, arn)
     numbers = [arn.version or 0 for arn in arns]
@@ -175,6 +178,15 @@ def _routing_problem(arns: Sequence[MachineArn], weights: Sequence[int]) -> str 
     if len({arn.name for arn in arns}) > 1:
         return f"{opening} versions of the same state machine. Received: {texts}"
     return None
+
+
+def _refuse_deleting(service: Service, arn: MachineArn) -> Generator[Effect, Any, None]:
+    """Raise StateMachineDeleting while the machine waits for the ends of its executions. Its
+    versions and aliases are gone by then.
+    """
+    machine = (yield from find_created(service, arn.name)) if is_here(service, arn) else None
+    if machine is not None:
+        refuse_deleting(service, machine)
 
 
 def _require_version(service: Service, arn: MachineArn) -> Generator[Effect, Any, None]:

@@ -34,7 +34,7 @@ from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, FORMATS, require_format
 from holdfast.runtime.storage.spread import Spread
 from holdfast.stepfunctions.arns import ArnRegion
-from holdfast.stepfunctions.faults import concurrent, unstorable
+from holdfast.stepfunctions.faults import StatesFault, concurrent, unstorable
 
 RACES_MAX: Final = 9
 # The attribute of a machine that is being deleted.
@@ -245,11 +245,12 @@ def change(
     tenant: str,
     read: Callable[[], Generator[Effect, Any, Stored]],
     decide: Callable[[Stored], Stored],
+    raced: Callable[[], StatesFault] = concurrent,
 ) -> Generator[Effect, Any, Stored]:
     """Change a stored item, and return the result. `decide` gets the present content. It is called
     again when another writer has changed the item in between.
 
-    If `decide` changes nothing, nothing is written. Raises ConflictException after too many tries.
+    If `decide` changes nothing, nothing is written. Raises the fault `raced` after too many tries.
     """
     for _ in range(RACES_MAX):
         seen = yield from read()
@@ -259,7 +260,7 @@ def change(
         wanted = replace(wanted, rv=seen.rv + 1)
         if (yield Replace(tables.MAIL, _item(tenant, wanted), seen.rv)):
             return wanted
-    raise concurrent()
+    raise raced()
 
 
 def _item(tenant: str, one: StateMachine | Alias | Activity) -> Item:

@@ -107,9 +107,19 @@ def conflict(message: str) -> StatesFault:
     return StatesFault("ConflictException", message)
 
 
+_CONCURRENT: Final = "Concurrent requests change the same resource; try again"
+
+
 def concurrent() -> StatesFault:
     """Return the error for a request whose every try came after the change of another writer."""
-    return conflict("Concurrent requests change the same resource; try again")
+    return conflict(_CONCURRENT)
+
+
+def throttled() -> StatesFault:
+    """Return the same error for an operation whose exceptions AWS documents without a
+    ConflictException. Every AWS SDK repeats a throttled request.
+    """
+    return StatesFault("ThrottlingException", _CONCURRENT)
 
 
 def type_not_supported() -> StatesFault:

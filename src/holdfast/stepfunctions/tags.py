@@ -10,7 +10,7 @@ from holdfast.runtime.effects import Effect, JsonResult
 from holdfast.stepfunctions import catalogue
 from holdfast.stepfunctions.arns import ActivityArn, MachineArn, parse_arn
 from holdfast.stepfunctions.catalogue import Activity, Service, StateMachine
-from holdfast.stepfunctions.faults import StatesFault, resource_not_found, validation
+from holdfast.stepfunctions.faults import StatesFault, resource_not_found, throttled, validation
 from holdfast.stepfunctions.lookup import find_machine, is_here
 from holdfast.stepfunctions.workflows import refuse_workflow
 
@@ -92,12 +92,14 @@ def _change(
             service.tenant,
             lambda: _require_machine(service, arn),
             lambda seen: replace(seen, tags=decide(seen.tags)),
+            throttled,
         )
     else:
         yield from catalogue.change(
             service.tenant,
             lambda: _require_activity(service, arn),
             lambda seen: replace(seen, tags=decide(seen.tags)),
+            throttled,
         )
 
 

@@ -20,7 +20,7 @@ from holdfast.runtime.commands.tokens import Token, require_token
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult
 from holdfast.runtime.storage.log import Log
 from holdfast.stepfunctions.catalogue import Service
-from holdfast.stepfunctions.faults import StatesFault, concurrent, invalid_token, validation
+from holdfast.stepfunctions.faults import StatesFault, invalid_token, throttled, validation
 from holdfast.stepfunctions.starts import json_problem
 
 
@@ -54,13 +54,13 @@ def send_task_heartbeat(service: Service, request: Mapping[str, Any], _: bytes) 
 
 def store_heartbeat(service: Service, request: Mapping[str, Any], progress: Json) -> JsonResult:
     """Store a heartbeat. No wake is sent: the timer of the missed heartbeat reads the inbox before
-    it fires (R14). Raises ConflictException after too many tries.
+    it fires (R14). Raises ThrottlingException after too many tries.
     """
     token, now_ms = yield from require_open_token(service, request)
     yield from _require_wait(token)
     step = heartbeats.Step(token.tenant, token.run, token.entry)
     if not (yield from heartbeats.store(step, now_ms, expiry_of(token), progress)):
-        raise concurrent()
+        raise throttled()
     return {}
 
 

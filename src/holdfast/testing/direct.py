@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, cast
 
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
+from holdfast.api.branches import unended
 from holdfast.api.harness import ContinueAsNew, OwnExecution, harness
 from holdfast.api.tasks import Polling, Retry, Task, Workflow
 from holdfast.asl.program import PollRule, Retrier
@@ -390,9 +391,13 @@ class _Direct:
         needed: int | None,
         tolerated: int,
         after: Sequence[Sequence[int]] = (),
+        returns_errors: bool = False,
     ) -> list[Any]:
         line = current_line.get()
-        group = Group(line, list(branches), needed, tolerated, [None] * len(branches), after)
+        results = unended(len(branches), returns_errors=returns_errors)
+        group = Group(
+            line, list(branches), needed, tolerated, results, after, returns_errors=returns_errors
+        )
         return self.lines.branch(line, group, concurrency)
 
     def timeout(self, seconds: float, /) -> AbstractContextManager[None]:

@@ -37,7 +37,7 @@ class Group:
     """Concurrent branches. `owner` is the line that waits for them.
 
     Branch n begins when all branches in `after[n]` are in `ended`; without `after`, when there is
-    room.
+    room. With `returns_errors` the error of a branch is its result.
     """
 
     owner: ControlLine
@@ -46,6 +46,7 @@ class Group:
     tolerated: int
     results: list[Any]
     after: Sequence[Sequence[int]] = ()
+    returns_errors: bool = False
     ended: set[int] = field(default_factory=set)
     started: int = 0
     succeeded: int = 0

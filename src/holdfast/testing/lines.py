@@ -242,8 +242,10 @@ class ControlLines:
                     self._settle(group)
             else:
                 group.failed += 1
+                if group.returns_errors:
+                    group.results[number] = lane.error
                 if group.failed > group.tolerated:
-                    group.error = lane.error
+                    group.error = None if group.returns_errors else lane.error
                     self._settle(group)
         if not group.is_settled and group.after:
             self._start_those_after(group, number)

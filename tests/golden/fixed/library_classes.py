@@ -2,7 +2,9 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+import re
 from collections import Counter
+from functools import reduce
 from datetime import datetime, timedelta
 
 from holdfast import pure, task, workflow
@@ -33,6 +35,18 @@ def grouped(words: list[str]) -> str:
     lengths.update({str(key): n for key, n in {len(word): 1 for word in words}.items()})
     halves = Counter([int(one) for one in [len(word) / 2 for word in words]])
     return ", ".join(f"{word} {count}" for word, count in counts.items())
+
+
+@workflow
+def matched(n: int) -> str:
+    found = re.match("(a)", str(n))
+    values = [n]
+    total = reduce(lambda total, one: total + one, values, 0)
+    groups: dict[int, list[int]] = {}
+    for one in values:
+        key = one
+        groups.setdefault(key, []).append(one)
+    return found.group(1) if found else ""
 
 
 @workflow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from holdfast.asl.program import MapState, ParallelState, Program
 from holdfast.core.events import TERMINAL_EVENTS, Event
@@ -82,7 +83,7 @@ class _Joins(HistoryLines):
 
     def on_ended(self, opening: Opening, lane: int) -> Iterator[str]:
         del lane
-        if len(opening.failed) > opening.tolerated:
+        if len(opening.failed) > opening.tolerated and not self._returns_errors(opening):
             yield f"{opening.state}: {len(opening.failed)} lanes failed, and it goes on"
 
     def on_closed(self, opening: Opening, event: Event) -> Iterator[str]:
@@ -90,8 +91,10 @@ class _Joins(HistoryLines):
             return
         state = self.program.states[opening.state]
         if isinstance(state, ParallelState | MapState) and state.output is None:
+            ended = {**opening.succeeded, **opening.errors}
+            missing = _UNENDED if self._returns_errors(opening) else None
             lanes = range(opening.count)
-            self.results[opening.owner] = [opening.succeeded.get(lane) for lane in lanes]
+            self.results[opening.owner] = [ended.get(lane, missing) for lane in lanes]
         yield from ()
 
     def _goes_on(self, event: Event, frame: str) -> Iterator[str]:
@@ -111,7 +114,14 @@ class _Joins(HistoryLines):
         elif event.id or "frame" in event.holdfast:
             self.silent.discard(frame)
 
+    def _returns_errors(self, opening: Opening) -> bool:
+        state = self.program.states[opening.state]
+        assert isinstance(state, ParallelState | MapState)
+        return state.quorum is not None and state.quorum.returns_errors
+
     def _is_decided(self, opening: Opening) -> Iterator[str]:
+        if self._returns_errors(opening) and len(opening.failed) > opening.tolerated:
+            return
         enough = opening.count - len(opening.failed)
         if opening.needed is not None:
             enough = opening.needed
@@ -122,6 +132,14 @@ class _Joins(HistoryLines):
             )
         if opening.needed is None and opening.ended < opening.count:
             yield f"{opening.state} is joined with {opening.ended} of {opening.count} lanes"
+
+
+#: The result of a lane that did not end, where errors are results.
+_UNENDED: Final = {
+    "Error": "BranchCancelled",
+    "Cause": "the branches were decided before this one ended",
+    "Holdfast.Exception": True,
+}
 
 
 @dataclass

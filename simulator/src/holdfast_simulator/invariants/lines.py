@@ -51,7 +51,9 @@ class HistoryLine:
 
 @dataclass
 class Opening:
-    """`succeeded`: results by lane. `over`: lanes that were cancelled. `how` it was closed."""
+    """`succeeded`: results by lane. `errors`: the results of those that failed. `over`: lanes that
+    were cancelled. `how` it was closed.
+    """
 
     owner: str
     entry: int
@@ -64,6 +66,7 @@ class Opening:
     begun: set[int] = field(default_factory=set)
     succeeded: dict[int, Json] = field(default_factory=dict)
     failed: set[int] = field(default_factory=set)
+    errors: dict[int, Json] = field(default_factory=dict)
     over: set[int] = field(default_factory=set)
     is_closing: bool = False
     how: str | None = None
@@ -140,6 +143,8 @@ class HistoryLines:
         elif kind == "MapIterationSucceeded":
             yield from self._succeed(frame)
         elif kind == "LaneFailed":
+            opening = self.openings[_entry(frame)]
+            opening.errors[_lane(frame)] = own.get("result")
             yield from self._end(frame, "failed")
         elif kind == "Unwound":
             yield from self._end(frame, "over")

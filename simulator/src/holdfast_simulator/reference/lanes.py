@@ -20,6 +20,19 @@ from holdfast_simulator.rulings import Ending
 Lane: TypeAlias = tuple[str, Json, Json]
 
 
+_UNENDED: Json = {
+    "Error": "BranchCancelled",
+    "Cause": "the branches were decided before this one ended",
+    "Holdfast.Exception": True,
+}
+
+
+def _returned(failure: StateFailure) -> Json:
+    """Return the error as a result: the object that a Catch receives, with a mark."""
+    cause = "" if failure.error == "States.Timeout" and failure.cause is None else failure.cause
+    return {"Error": failure.error, "Cause": cause, "Holdfast.Exception": True}
+
+
 class ReferenceLanes(Blocks):
     """The lanes of a Parallel or Map. The ruling has the order of their ends; this class derives
     the results.
@@ -53,6 +66,7 @@ class ReferenceLanes(Blocks):
         self, line: ReferenceLine, state: ParallelState | MapState, lanes: Sequence[Lane]
     ) -> Json:
         needed, tolerated = self._quorum(line, state.quorum)
+        returns_errors = state.quorum is not None and state.quorum.returns_errors
         results: dict[int, Json] = {}
         failures: list[StateFailure] = []
         ending = self._ending(line)
@@ -65,14 +79,21 @@ class ReferenceLanes(Blocks):
                 )
             except StateFailure as failure:
                 failures.append(failure)
-                results[number] = None
+                results[number] = _returned(failure) if returns_errors else None
                 if self.ruling is not None and len(failures) > tolerated:
+                    if returns_errors:
+                        break
                     raise StateFailure(failure.error, failure.cause) from None
             succeeded = len(results) - len(failures)
             if needed is not None and succeeded == needed and len(results) < len(lanes):
                 if self.ruling is None:
                     raise Undecided(f"{state.name}: which {needed} are the first")
                 break
+        if returns_errors:
+            succeeded = len(results) - len(failures)
+            is_reached = needed is not None and succeeded >= needed
+            is_over = len(failures) > tolerated
+            return self._partial(state, results, len(lanes), is_over=is_over, is_reached=is_reached)
         if len(failures) > tolerated:
             if len({(one.error, one.cause) for one in failures}) > 1 or tolerated:
                 raise Undecided(f"{state.name}: which one fails first")
@@ -84,6 +105,22 @@ class ReferenceLanes(Blocks):
         if len(results) < len(lanes) and (needed is None or succeeded < needed):
             raise Contradiction(f"{state.name}: only the lanes {sorted(results)} have ended")
         return [results.get(number) for number in range(len(lanes))]
+
+    def _partial(
+        self,
+        state: ParallelState | MapState,
+        results: Mapping[int, Json],
+        count: int,
+        *,
+        is_over: bool,
+        is_reached: bool,
+    ) -> Json:
+        """Return the results where errors are results. `is_over`: more have failed than may."""
+        if self.ruling is None and is_over and count > 1:
+            raise Undecided(f"{state.name}: which lanes fail first")
+        if len(results) < count and not is_over and not is_reached:
+            raise Contradiction(f"{state.name}: only the lanes {sorted(results)} have ended")
+        return [results.get(number, _UNENDED) for number in range(count)]
 
     def _lane(
         self,

@@ -5,7 +5,7 @@ docs/reference/extensions.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from holdfast.asl.documents import StateJson
 from holdfast.asl.program import (
@@ -22,6 +22,7 @@ from holdfast.asl.template import Template, compile_template
 Extensions: TypeAlias = tuple[
     tuple[UndoRule, ...], tuple[BlockDeadline, ...], tuple[frozenset[str], ...]
 ]
+_QUORUM: Final = frozenset({"Needed", "Tolerated", "ReturnErrors"})
 
 
 def read_extensions(machine: StateJson, states: Mapping[str, State]) -> Extensions:
@@ -36,9 +37,10 @@ def read_extensions(machine: StateJson, states: Mapping[str, State]) -> Extensio
 
 def read_quorum(state: StateJson, where: str) -> Quorum | None:
     extension = state.get("Holdfast", {})
-    if "Needed" not in extension and "Tolerated" not in extension:
+    if extension.keys().isdisjoint(_QUORUM):
         return None
-    return Quorum(_template(extension, "Needed", where), _template(extension, "Tolerated", where))
+    needed, tolerated = (_template(extension, name, where) for name in ("Needed", "Tolerated"))
+    return Quorum(needed, tolerated, extension.get("ReturnErrors", False))
 
 
 def read_after(state: StateJson) -> tuple[tuple[int, ...], ...]:

@@ -48,7 +48,12 @@ MACHINE: Final = ObjectShape(
 
 _NEEDED: Final = FieldRule(values.integer(1, jsonata=True))
 _TOLERATED: Final = FieldRule(values.integer(0, jsonata=True))
-MAP: Final = ObjectShape({"Needed": _NEEDED, "Tolerated": _TOLERATED})
+_QUORUM: Final = {
+    "Needed": _NEEDED,
+    "Tolerated": _TOLERATED,
+    "ReturnErrors": FieldRule(values.boolean),
+}
+MAP: Final = ObjectShape(_QUORUM)
 
 
 def _after(scope: RuleScope, value: Any, location: str) -> None:
@@ -67,9 +72,7 @@ def _after(scope: RuleScope, value: Any, location: str) -> None:
     return None
 
 
-PARALLEL: Final = ObjectShape(
-    {"Needed": _NEEDED, "Tolerated": _TOLERATED, "After": FieldRule(_after)}
-)
+PARALLEL: Final = ObjectShape({**_QUORUM, "After": FieldRule(_after)})
 
 
 def _published(scope: RuleScope, value: Any, location: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from holdfast.asl import error_names
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.query import (
     TRUE,
@@ -34,16 +35,22 @@ from holdfast.compiler.types.types import (
     members_of,
 )
 
-MARK: Final = "Holdfast.Exception"
+MARK: Final = error_names.RETURNED_MARK
+#: The field of an error that a branch has raised and that its call raises later.
+RAISED: Final = "Holdfast.Raised"
 
 
 def marked(value: TypedQuery) -> TypedQuery:
     """Return the value with the mark if it is an error; any other value as it is."""
     if not isinstance(value.type, ErrorOf) or value.type.is_marked:
         return value
-    mark = ObjectOf(((MARK, TRUE),))
-    query = FunctionCall("merge", (ArrayOf((value.query, mark)),))
-    return TypedQuery(query, replace(value.type, is_marked=True), value.fails)
+    return TypedQuery(
+        with_mark(value.query, MARK), replace(value.type, is_marked=True), value.fails
+    )
+
+
+def with_mark(error: QueryTree, mark: str) -> QueryTree:
+    return FunctionCall("merge", (ArrayOf((error, ObjectOf(((mark, TRUE),)))),))
 
 
 def error_in(type_: Type) -> ErrorOf | None:
@@ -59,7 +66,7 @@ def is_error(value: QueryTree, type_: Type) -> QueryTree | None:
         return None
     if not others:
         return TRUE
-    is_object = Binary("=", FunctionCall("type", (value,)), Constant("object"))
+    is_object = _is_object(value)
     objects = [member for member in others if _may_be_object(member)]
     if not objects:
         return is_object
@@ -68,6 +75,14 @@ def is_error(value: QueryTree, type_: Type) -> QueryTree | None:
     if all(map(_has_no_error_field, objects)):
         return _with_field(is_object, value, "Error")
     return None
+
+
+def is_object_with(value: QueryTree, name: str) -> QueryTree:
+    return _with_field(_is_object(value), value, name)
+
+
+def _is_object(value: QueryTree) -> QueryTree:
+    return Binary("=", FunctionCall("type", (value,)), Constant("object"))
 
 
 def _with_field(is_object: QueryTree, value: QueryTree, name: str) -> QueryTree:

@@ -47,6 +47,7 @@ from holdfast.compiler.expressions.formats import lower_percent
 from holdfast.compiler.expressions.inlining import lower_method
 from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
+from holdfast.compiler.expressions.match_groups import lower_groups_of, lower_groups_step
 from holdfast.compiler.expressions.methods import call_method
 from holdfast.compiler.expressions.moments import part_of
 from holdfast.compiler.expressions.narrowing import narrow
@@ -65,6 +66,7 @@ from holdfast.compiler.expressions.subscripts import lower_subscript
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.expressions.uncalled_tools import refuse_uncalled_tools
 from holdfast.compiler.library_calls import note_failure
+from holdfast.compiler.match_groups import GroupsOf, GroupsStep
 from holdfast.compiler.steps.class_helpers import property_of
 from holdfast.compiler.types.annotations import of_constant
 from holdfast.compiler.types.models import fields_of
@@ -123,6 +125,10 @@ class Expressions:
         match node:
             case CountOf():
                 return lower_count_of(self, node)
+            case GroupsOf():
+                return lower_groups_of(self, node)
+            case GroupsStep():
+                return lower_groups_step(self, node)
             case ast.Constant(value=constant):
                 return self._constant(node, constant)
             case ast.Name(id=name) if self.scope.is_local(name):

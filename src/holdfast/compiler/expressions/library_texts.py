@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from holdfast.api.library import SHOWN
 from holdfast.compiler.context import Lowering, TypedQuery
-from holdfast.compiler.library_calls import as_library_step
+from holdfast.compiler.library_calls import as_library_step, constant
 from holdfast.compiler.types.types import (
     BOOL,
     DATE,
@@ -25,11 +26,18 @@ from holdfast.compiler.types.types import (
     STR,
     TIME,
     UNKNOWN,
+    UUID,
     WRITTEN_DURATION,
+    DictOf,
+    ListOf,
+    TupleOf,
     Type,
+    Union,
     consists_of,
     is_text,
     members_of,
+    widen,
+    without_none,
 )
 
 #: The classes whose methods are steps; see `api/library_signatures.py`.
@@ -63,7 +71,56 @@ def text_step(
         return as_library_step(lowering, node, "datetime.time.isoformat", (value,))
     if _is_shown_as_json(found.type):
         return as_library_step(lowering, node, "builtins.str", (value,))
-    return None
+    return _of_containers(lowering, node, value, found.type)
+
+
+def _of_containers(
+    lowering: Lowering, node: ast.expr, value: ast.expr, type_: Type
+) -> TypedQuery | None:
+    """Let the library compute the text of a list, tuple or dict, which is its `repr`, too. The step
+    is told the types of the members, which their JSON has lost.
+    """
+    kind = _annotation(type_)
+    if kind is None or not isinstance(without_none(type_), ListOf | DictOf | TupleOf):
+        return None
+    return as_library_step(lowering, node, SHOWN, (value, constant(node, kind)))
+
+
+#: The members whose JSON and whose type give the same value in Python again. A datetime is not one:
+#: its text shows the class of its time zone.
+_MEMBERS: Final[Mapping[Type, str]] = MappingProxyType(
+    {
+        INT: "int",
+        FLOAT: "float",
+        BOOL: "bool",
+        STR: "str",
+        NONE: "None",
+        NEVER: "None",
+        DATE: "date",
+        DECIMAL: "Decimal",
+        UUID: "UUID",
+    }
+)
+
+
+def _annotation(type_: Type) -> str | None:
+    """Return the type as an annotation that the step reads; None for a type that it does not."""
+    match widen(type_):
+        case ListOf(element, is_tuple):
+            inner = _annotation(element)
+            form = "tuple[{}, ...]" if is_tuple else "list[{}]"
+            return None if inner is None else form.format(inner)
+        case DictOf(value, key=key) as whole if type(whole) is DictOf:
+            parts = _annotation(STR if key == NEVER else key), _annotation(value)
+            return None if None in parts else f"dict[{parts[0]}, {parts[1]}]"
+        case TupleOf(elements, names) if not names and elements:
+            inner_ = [_annotation(one) for one in elements]
+            return None if None in inner_ else f"tuple[{', '.join(map(str, inner_))}]"
+        case Union(members) if len(members) == 2 and NONE in members:
+            inner = _annotation(without_none(type_))
+            return None if inner is None else f"{inner} | None"
+        case other:
+            return _MEMBERS.get(other)
 
 
 def repr_step(
@@ -74,7 +131,7 @@ def repr_step(
         return text_step(lowering, node, value, found)
     if all(map(_is_same_in_json, members_of(found.type))):
         return as_library_step(lowering, node, "builtins.repr", (value,))
-    return None
+    return _of_containers(lowering, node, value, found.type)
 
 
 def format_step(

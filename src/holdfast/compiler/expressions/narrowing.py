@@ -12,7 +12,9 @@ from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
     NONE,
     DictOf,
+    ListOf,
     ModelOf,
+    TupleOf,
     Type,
     TypedDictOf,
     Union,
@@ -57,7 +59,7 @@ def narrow(
         ):
             is_equal = isinstance(operator, ast.Eq) == is_true
             return _tagged(environment, subject, name, tag, is_true=is_equal)
-        case ast.Name() | ast.Attribute() if is_true:
+        case ast.Name() | ast.Attribute() | ast.Subscript() | ast.NamedExpr() if is_true:
             return _without_none(environment, test, is_none=False)
         case _:
             return environment
@@ -98,12 +100,16 @@ def _tagged(
 
 
 def _item_at(environment: Environment, path: str) -> Type | None:
-    base, _, key = path.removesuffix('"]').rpartition('["')
+    base, _, key = path.removesuffix("]").rpartition("[")
     match type_at(environment, base):
         case TypedDictOf() as owner:
-            return owner.fields().get(key)
+            return owner.fields().get(key.strip('"'))
         case DictOf(value):
             return value
+        case TupleOf(elements) if key.isdigit() and int(key) < len(elements):
+            return elements[int(key)]
+        case ListOf(element) if key.isdigit():
+            return element
         case _:
             return None
 
@@ -112,7 +118,7 @@ def type_at(environment: Environment, path: str) -> Type | None:
     """Return the type of a variable, or of a field of a variable, as known at this point."""
     if path in environment.facts:
         return environment.facts[path]
-    if path.endswith('"]'):
+    if path.endswith("]"):
         return _item_at(environment, path)
     base, _, name = path.rpartition(".")
     if not base:

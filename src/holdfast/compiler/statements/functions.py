@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import ast
 import copy
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
 
 from holdfast.asl import error_names
 from holdfast.compiler.checks import NO_FAILURES, failures_of
 from holdfast.compiler.context import Environment, Held, LocalFunction, TypedQuery, Unit
 from holdfast.compiler.expressions.arguments import Given, given_arguments, is_name
 from holdfast.compiler.expressions.declared import as_parameter
-from holdfast.compiler.expressions.error_values import marked
+from holdfast.compiler.expressions.error_values import MARK, RAISED, with_mark
 from holdfast.compiler.expressions.query import NULL, Variable
-from holdfast.compiler.ir import Assign, ErrorHandler, Return, StatementBlock, Try
+from holdfast.compiler.ir import (
+    Assign,
+    BranchErrors,
+    ErrorHandler,
+    Failures,
+    Return,
+    StatementBlock,
+    Try,
+)
 from holdfast.compiler.statements.conditionals import as_if
 from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.local_names import local_names
@@ -55,40 +63,65 @@ def lower_branch(
     function: ast.Lambda | LocalFunction,
     types: tuple[Type, ...],
     *,
-    returns_errors: bool,
+    errors: BranchErrors,
     items: ast.expr | None,
 ) -> Branch:
     node = function.node if isinstance(function, LocalFunction) else function
     if isinstance(function, LocalFunction):
         refuse_recursion(statements, function.node, node)
     inner = _inside(statements, expressions.environment, function, node)
-    levels = 1 if items is None else distinct_levels(statements, items, UNKNOWN) - 1
+    levels = 1
+    if items is not None and len(types) == 1:
+        levels = distinct_levels(statements, items, UNKNOWN) - 1
     parameters = tuple(
         inner.hold(argument.arg, type_, distinct=max(1, levels))
         for argument, type_ in zip(_positional(node), types, strict=True)
     )
     name_all(inner)
-    lower_body = _body_or_error if returns_errors else function_body
-    return Branch(lower_body(inner, node), parameters, join_all(inner.flow.returned))
+    body = _lower_body(inner, node, errors)
+    return Branch(body, parameters, join_all(inner.flow.returned))
+
+
+def _lower_body(
+    statements: Statements, function: ast.Lambda | ast.FunctionDef, errors: BranchErrors
+) -> StatementBlock:
+    match errors:
+        case BranchErrors.RAISED:
+            return function_body(statements, function)
+        case BranchErrors.COUNTED:
+            body = function_body(statements, function)
+            _returns_error(statements, failures_of(body))
+            return body
+        case BranchErrors.RETURNED | BranchErrors.LATE:
+            return _body_or_error(statements, function, is_late=errors is BranchErrors.LATE)
+        case _:
+            assert_never(errors)
+
+
+def _returns_error(statements: Statements, failures: Failures) -> None:
+    """Record that the function may also return the error of its body."""
+    coded = coded_names([Exception], statements.unit.world)
+    error = ErrorOf(not failures.expressions, coded=coded, is_marked=True)
+    statements.flow.returned.append(error)
 
 
 def _body_or_error(
-    statements: Statements, function: ast.Lambda | ast.FunctionDef
+    statements: Statements, function: ast.Lambda | ast.FunctionDef, *, is_late: bool
 ) -> StatementBlock:
     """Return the statements of the function inside of `try: …`, `except Exception as error: return
-    error`.
+    error`. With `is_late` the call raises that error, so it is no result for the author.
     """
     statements.flow.protections += 1
     body = function_body(statements, function)
     statements.flow.protections -= 1
     failures = failures_of(body)
-    error = ErrorOf(not failures.expressions, coded=coded_names([Exception], statements.unit.world))
+    if not is_late:
+        _returns_error(statements, failures)
     if failures == NO_FAILURES:
-        statements.flow.returned.append(replace(error, is_marked=True))
         return body
     variable = statements.scope.name("error", (function, "error"))
-    returned = marked(TypedQuery(Variable(variable), error))
-    statements.flow.returned.append(returned.type)
+    mark = RAISED if is_late else MARK
+    returned = TypedQuery(with_mark(Variable(variable), mark), UNKNOWN)
     origin = statements.origin(function, "return the error")
     handler = ErrorHandler(
         origin, (Exception,), (error_names.ALL,), variable, (Return(origin, returned),)

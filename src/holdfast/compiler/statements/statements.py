@@ -86,6 +86,7 @@ from holdfast.compiler.ir import (
     Action,
     Again,
     Assign,
+    BranchErrors,
     Break,
     Continue,
     If,
@@ -117,7 +118,9 @@ from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import Outer, environment_of, lower_branch
 from holdfast.compiler.statements.inlining import inline
 from holdfast.compiler.statements.inner_lists import as_assignment
-from holdfast.compiler.statements.levels import is_deep_copy, is_part, owned_levels
+from holdfast.compiler.statements.late_errors import emit_step
+from holdfast.compiler.statements.level_rules import is_deep_copy
+from holdfast.compiler.statements.levels import is_part, owned_levels
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods
@@ -431,7 +434,7 @@ class Statements:
                 help_ += f"if goes_on:\n    return {self.unit.text(node)}"
             self.unit.refuse(node, "HF087", message, help_)
             return None
-        self._pending.append(StepStatement(self.origin(whole), action, targets))
+        emit_step(self, self.origin(whole), node, found, targets)
         return type_
 
     def _share_items(self, node: ast.Call, type_: Type) -> None:
@@ -750,10 +753,8 @@ class Statements:
         expressions: Expressions,
         function: ast.Lambda | LocalFunction,
         types: tuple[Type, ...],
-        returns_errors: bool,
+        errors: BranchErrors,
         items: ast.expr | None,
         /,
     ) -> Branch:
-        return lower_branch(
-            self, expressions, function, types, returns_errors=returns_errors, items=items
-        )
+        return lower_branch(self, expressions, function, types, errors=errors, items=items)

@@ -17,8 +17,9 @@ from holdfast.compiler.expressions.query import (
     failure,
 )
 from holdfast.compiler.expressions.subscripts import rest_of
-from holdfast.compiler.ir import Assign, RunParallel, StepStatement, Target
+from holdfast.compiler.ir import Assign, RunParallel, Target
 from holdfast.compiler.library_calls import is_caught
+from holdfast.compiler.statements.late_errors import emit_step
 from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.named_failures import require, text_of_size
 from holdfast.compiler.statements.ownership import chain_of
@@ -204,15 +205,16 @@ def _unpack_step(
     is_plain = isinstance(type_, TupleOf) and len(type_.elements) == len(target.elts) == len(names)
     if is_plain and isinstance(type_, TupleOf):
         targets = tuple(Target(statements.scope.name(name), n) for n, name in enumerate(names))
-        statements.emit(StepStatement(statements.origin(node), action, targets))
+        emit_step(statements, statements.origin(node), value, found, targets)
         for name, part in zip(names, type_.elements, strict=True):
             # A branch may return a list that belongs to the function around it. So the name is not
             # the only one that refers to the list, and must not change it in place.
             owned = 0 if isinstance(action, RunParallel) else EVERYTHING
-            statements.hold(name, part, owned=owned)
+            distinct = _of_part(distinct_levels(statements, value, type_))
+            statements.hold(name, part, owned=owned, distinct=distinct)
         return
     variable = statements.scope.name("parts", (node, "parts"))
-    statements.emit(StepStatement(statements.origin(node), action, (Target(variable),)))
+    emit_step(statements, statements.origin(node), value, found, (Target(variable),))
     distinct = distinct_levels(statements, value, type_)
     whole = TypedQuery(Variable(variable), type_)
     if _has_rest(target):

@@ -24,6 +24,9 @@ _SHOWN: Final = frozenset({"Publish", "Note"})
 
 _FIRST: Final = "parallel(lambda: …, lambda: …)  # all of them are awaited"
 _TOLERATED: Final = "each(items, f, return_exceptions=True)  # and count the errors in the result"
+_RETURNED: Final = (
+    "each(items, f, return_exceptions=True)  # without tolerate and at_least: all of them end"
+)
 _DEADLINE: Final = "charge.options(timeout=minutes(5))(…)  # each step has a timeout of its own"
 _SECRET: Final = "let the task that needs it read it itself: boto3.client('secretsmanager')"  # noqa: S105
 _REQUEST: Final = "send(…) and wait_for_event(…) of the reply; or `--target holdfast`"
@@ -194,6 +197,7 @@ def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]
 _LANES: Final[Mapping[str, tuple[str, str]]] = {
     "Needed": ("branches cannot end before all of them are over on Step Functions", _FIRST),
     "Tolerated": ("one failed branch fails them all on Step Functions", _TOLERATED),
+    "ReturnErrors": ("branches cannot be cancelled before they end on Step Functions", _RETURNED),
     "After": (
         "branches cannot wait for each other on Step Functions",
         "parallel(…)  # what does not depend on the others; what does, on the lines after it",

@@ -419,13 +419,15 @@ def _lanes_started(state: Execution, event: Event) -> Execution:
 
 
 def _lane_failed(state: Execution, event: Event) -> Execution:
-    """Record the failure of a lane that the Map tolerates: the other lanes continue."""
+    """Record the failure of a lane that its owner tolerates. The event has a result where the
+    errors of lanes are results.
+    """
     frame = frame_of_event(state, event)
     assert frame.owner is not None
     owner = state.frames[frame.owner]
     assert isinstance(owner.waiting, Lanes)
     lanes = owner.waiting._replace(
-        results=owner.waiting.results.with_result(frame.lane, None),
+        results=owner.waiting.results.with_result(frame.lane, event.holdfast.get("result")),
         failed=owner.waiting.failed + 1,
     )
     state = without(state, {frame.id})

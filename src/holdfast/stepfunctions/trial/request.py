@@ -87,8 +87,8 @@ def parse_trial(service: Service, request: Mapping[str, Any]) -> Trial:
     if reveals and not service.may_reveal_secrets:
         raise StatesFault(
             "AccessDeniedException",
-            f"User: {service.caller} is not authorized to perform: states:RevealSecrets, "
-            "because a deployed stack does not show the secrets of connections",
+            f"User: {service.caller or 'anonymous'} is not authorized to perform: "
+            "states:RevealSecrets, because a stack does not show the secrets of connections",
         )
     return Trial(
         input=input_of(service, request),
