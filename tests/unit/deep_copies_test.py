@@ -33,6 +33,9 @@ class Case(BaseModel):
 def made(n: int) -> Box:
     return Box(xs=[n])
 
+def repeated(n: int) -> list[list[int]]:
+    return [[n]] * 2
+
 def twice(row: list[int]) -> list[list[int]]:
     return [row, row]
 
@@ -159,6 +162,11 @@ TWICE = {
         "own[0].append(9)",
         "own = [copy.deepcopy(one) for one in own]",
     ),
+    "the result of a helper that multiplies": (
+        "own = copy.deepcopy(repeated(3))",
+        "own[0].append(9)",
+        "own = [copy.deepcopy(one) for one in own]",
+    ),
     "a property": (
         "own = copy.deepcopy(case.box.both)",
         "own[0].append(9)",
@@ -193,6 +201,11 @@ ONCE = {
     ),
     "the original is changed": "own = copy.deepcopy(grid)\ngrid[0].append(9)\nreturn [own, grid]",
     "the result of a task": "own = copy.deepcopy(load(2))\nown[0].append(9)\nreturn own",
+    "the results of tasks in branches": (
+        "found = each([1, 2], load)\nfound[0][0].append(7)\nown = copy.deepcopy(found)\n"
+        "a, b = parallel(lambda: load(1), lambda: load(2))\nmore = copy.deepcopy(a)\n"
+        "more[0].append(9)\nown[0][0].append(9)\nreturn [own, found, a, b, more]"
+    ),
     "an item in a loop": (
         "found = []\nfor rows in cube:\n    own = copy.deepcopy(rows)\n    own[0].append(9)\n"
         "    found.append(own)\nown = copy.deepcopy(found)\nown[0][0].append(8)\n"

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Collection
 
 from holdfast.compiler.context import Helper, Unit
-from holdfast.compiler.expressions.declared import returned_type
+from holdfast.compiler.expressions.declared import annotated_type, returned_type
 from holdfast.compiler.statements.aliases import KEEPING_FUNCTIONS
 from holdfast.compiler.statements.local_names import bound_names, local_names
 from holdfast.compiler.statements.ownership import has_parts_that_may_change, may_change
@@ -44,6 +45,57 @@ def gives_new_value(helper: Helper, around: tuple[ast.FunctionDef, ...] = ()) ->
     form = _Form(helper, (*around, helper.node))
     returned = [part for part in own_parts(helper.node) if isinstance(part, ast.Return)]
     return all(part.value is None or form.is_new(part.value) for part in returned)
+
+
+def gives_closed_value(helper: Helper) -> bool:
+    """Return True when the body is one `return` of new lists, dicts and models in which no object
+    stands twice, and which hold no value from outside.
+    """
+    given = [part for part in ast.walk(helper.node.args) if isinstance(part, ast.arg)]
+    flat = {part.arg for part in given if not _may_change(helper, part)}
+    match helper.node.body:
+        case [ast.Return(value=ast.expr() as value)]:
+            return _is_closed_value(helper, value, flat)
+        case [ast.Expr(value=ast.Constant()), ast.Return(value=ast.expr() as value)]:
+            return _is_closed_value(helper, value, flat)
+        case _:
+            return False
+
+
+def _is_closed_value(helper: Helper, node: ast.expr, flat: Collection[str]) -> bool:
+    match node:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            pass
+        case ast.Dict(keys=keys, values=values):
+            parts = [*values, *(key for key in keys if key is not None)]
+            if None in keys:
+                return False
+        case ast.Call(func=ast.Name() as cls) if is_model(helper.unit.outside(cls)):
+            parts = [*node.args, *(word.value for word in node.keywords)]
+        case ast.Call(func=ast.Name("list" | "dict" | "set"), args=[], keywords=[]):
+            return True
+        case _:
+            return all(_is_flat(part, flat) for part in ast.walk(node))
+    return all(_is_closed_value(helper, part, flat) for part in parts)
+
+
+def _is_flat(node: ast.AST, flat: Collection[str]) -> bool:
+    """Return True for a part of an expression of texts and numbers alone."""
+    match node:
+        case ast.Name(id=name):
+            return name in flat
+        case ast.Constant() | ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.IfExp():
+            return True
+        case ast.JoinedStr() | ast.FormattedValue():
+            return True
+        case _:
+            return isinstance(node, ast.operator | ast.unaryop | ast.cmpop | ast.expr_context)
+
+
+def _may_change(helper: Helper, parameter: ast.arg) -> bool:
+    if parameter.annotation is None:
+        return True
+    return may_change(annotated_type(helper.unit, parameter.annotation))
 
 
 def parameters_of(function: ast.FunctionDef) -> set[str]:

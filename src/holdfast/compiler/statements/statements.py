@@ -119,7 +119,8 @@ from holdfast.compiler.statements.functions import Outer, environment_of, lower_
 from holdfast.compiler.statements.inlining import inline
 from holdfast.compiler.statements.inner_lists import as_assignment
 from holdfast.compiler.statements.late_errors import emit_step
-from holdfast.compiler.statements.levels import is_deep_copy, is_part, owned_levels
+from holdfast.compiler.statements.level_rules import is_deep_copy
+from holdfast.compiler.statements.levels import is_part, owned_levels
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods

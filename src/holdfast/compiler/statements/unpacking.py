@@ -210,7 +210,8 @@ def _unpack_step(
             # A branch may return a list that belongs to the function around it. So the name is not
             # the only one that refers to the list, and must not change it in place.
             owned = 0 if isinstance(action, RunParallel) else EVERYTHING
-            statements.hold(name, part, owned=owned)
+            distinct = _of_part(distinct_levels(statements, value, type_))
+            statements.hold(name, part, owned=owned, distinct=distinct)
         return
     variable = statements.scope.name("parts", (node, "parts"))
     emit_step(statements, statements.origin(node), value, found, (Target(variable),))

@@ -16,6 +16,10 @@ log. It holds the key before that (`keyed.py`), and then the end leaves the even
     12:00:00.2  the worker of the end cannot release the key: it sends itself a message for later
     12:00:01.0  E1 continues, and uses X. Or the API has crashed before it stored the retry: the
                 message arrives, the hold is over, and X goes to the next execution.
+
+A workflow that fails before its first wait uses no event. Each event would then start executions
+for ever. So an event that `KEYED_EXECUTIONS_MAX` executions have ended without stays with the last
+of them: `holdfast retry` of it, with mended code, uses the event.
 """
 
 from __future__ import annotations
@@ -25,7 +29,12 @@ from collections.abc import Generator
 from typing import Any
 
 from holdfast.core.state import Execution
-from holdfast.limits import RACES_MAX, RECORD_RETENTION_SECONDS, SQS_DELAY_SECONDS_MAX
+from holdfast.limits import (
+    KEYED_EXECUTIONS_MAX,
+    RACES_MAX,
+    RECORD_RETENTION_SECONDS,
+    SQS_DELAY_SECONDS_MAX,
+)
 from holdfast.runtime import event_pointers, inbox, messages
 from holdfast.runtime.commands import keyed
 from holdfast.runtime.commands.keyed import KeyRule, KeySlot
@@ -81,7 +90,7 @@ def _change_addressee(item: Item, before: str, after: str) -> Generator[Effect, 
         tables.MAIL,
         str(item["pk"]),
         str(item["sk"]),
-        put={inbox.ADDRESSEE: after},
+        put={inbox.ADDRESSEE: after, inbox.ADDRESSED: _times_addressed(item) + 1},
         where=(Condition(inbox.ADDRESSEE, "=", before),),
     )
     return str(written.item[inbox.ADDRESSEE])
@@ -106,7 +115,11 @@ def at_end(known: Lookup, log: Log) -> NoResult:
         later = messages.recover(log.tenant, log.run)
         yield Send((Message(later, SQS_DELAY_SECONDS_MAX),))
         return
-    unread = yield from _unread(known, log, old, key, now_ms)
+    unread = [
+        item
+        for item in (yield from _unread(known, log, old, key, now_ms))
+        if _times_addressed(item) < KEYED_EXECUTIONS_MAX
+    ]
     if unread and newest and newest.keeps_unread and newest.starts_on == old.starts_on:
         yield from _hand_over(known, slot, log.run, unread)
     elif unread:
@@ -122,6 +135,11 @@ def at_end(known: Lookup, log: Log) -> NoResult:
         keys.BUSINESS_KEY,
         put={"ttl": now_ms // 1_000 + RECORD_RETENTION_SECONDS},
     )
+
+
+def _times_addressed(item: Item) -> int:
+    """Return how many executions the event was addressed to."""
+    return int(item.get(inbox.ADDRESSED, 1))
 
 
 def _hand_over(known: Lookup, slot: KeySlot, ended: str, unread: list[Item]) -> NoResult:
