@@ -371,6 +371,8 @@ class Unit:
         self.changed: dict[ast.FunctionDef, frozenset[str]] = {}
         #: For each called function, the arguments of the call with those of `*names` gathered.
         self.rest_arguments: dict[ast.expr, Any] = {}
+        #: For each call with `*pair` and the lengths of such tuples, the call without stars.
+        self.spread_calls: dict[tuple[ast.Call, tuple[int, ...]], ast.Call] = {}
         #: For each conditional expression that contains steps, the `if` statement that replaces it.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
         #: For each change of an inner list, the assignment that replaces the change. None when

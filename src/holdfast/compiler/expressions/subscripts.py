@@ -43,6 +43,7 @@ from holdfast.compiler.types.types import (
     TupleOf,
     Type,
     TypedDictOf,
+    as_text,
     describe,
     element_of,
     is_key,
@@ -59,6 +60,7 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
     if member is not None:
         return member
     base = lowering.lower(node.value)
+    base = base._replace(type=as_text(base.type))
     if is_refused(base.type):
         return REFUSED_EXPRESSION
     if isinstance(node.slice, ast.Slice):

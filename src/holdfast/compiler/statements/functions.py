@@ -70,7 +70,9 @@ def lower_branch(
     if isinstance(function, LocalFunction):
         refuse_recursion(statements, function.node, node)
     inner = _inside(statements, expressions.environment, function, node)
-    levels = 1 if items is None else distinct_levels(statements, items, UNKNOWN) - 1
+    levels = 1
+    if items is not None and len(types) == 1:
+        levels = distinct_levels(statements, items, UNKNOWN) - 1
     parameters = tuple(
         inner.hold(argument.arg, type_, distinct=max(1, levels))
         for argument, type_ in zip(_positional(node), types, strict=True)
