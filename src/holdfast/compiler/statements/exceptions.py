@@ -29,6 +29,7 @@ from holdfast.compiler.types.types import (
     is_text,
     members_of,
 )
+from holdfast.compiler.walking import walk
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -170,7 +171,7 @@ def _refuse_expression_errors(
 
 def _test_of(statements: Statements, node: ast.Try) -> str:
     """Return the test to write instead of a handler for KeyError."""
-    for part in (part for statement in node.body for part in ast.walk(statement)):
+    for part in (part for statement in node.body for part in walk(statement)):
         if find_tools(statements.unit, statements.scope, part) is not None:
             assert isinstance(part, ast.Call)
             assert isinstance(part.func, ast.Subscript)
