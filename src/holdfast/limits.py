@@ -258,6 +258,8 @@ REGISTRATION_SECONDS_MIN: Final = 8 * 86_400
 EVENT_WAITS_CHECKED_MAX: Final = 4
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
+# The longest cache of a task. The blob of a large result lives for BLOB_RETENTION_DAYS.
+CACHE_SECONDS_MAX: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400
 
 # -- Limits of what tasks call (docs/explanation/flow-control.md) ----------------------------------

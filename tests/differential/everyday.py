@@ -128,6 +128,8 @@ PATTERNS: Final = {
         "f'{<int!>:+d}{<str!>:^7}{<int!>:x}{<str!>!r}'",
         "f'{<list[int]!>}{<dict[str, int]!>}'",
         "str(sum(weights) / 3)",
+        "(<Size> + <str.> + size.upper())",
+        "''.join(one * 2 for one in stock)",
         "reduce(lambda a, b: b + a, <list[str]>, <str.>)",
         "f'{weights} {[ratio, 1.0]} {table}'",
         "str({one: w for one, w in enumerate(weights)})",

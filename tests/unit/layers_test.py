@@ -95,6 +95,7 @@ ALLOWED = {
         "resources",
         "errors",
         "limits",
+        "sealed",
     },
     "stepfunctions": {"runtime", "core", "asl", "errors", "limits", "service_names"},
     "integrations": {

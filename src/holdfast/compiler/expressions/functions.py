@@ -70,6 +70,7 @@ from holdfast.compiler.types.types import (
     TextOf,
     TupleOf,
     Type,
+    as_text,
     describe,
     element_of,
     is_numeric,
@@ -167,7 +168,7 @@ def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
             query: QueryTree = FunctionCall("count", (value.query,))
         case DictOf():
             query = FunctionCall("count", (FunctionCall("keys", (value.query,)),))
-        case type_ if is_text(type_):
+        case type_ if is_text(as_text(type_)):
             query = FunctionCall("length", (value.query,))
         case type_ if type_ == UNKNOWN:
             return size_of_any(value)
