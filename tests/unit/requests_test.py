@@ -374,15 +374,35 @@ def test_a_way_without_a_reply_at_its_end_is_refused(tmp_path: Path, body: str, 
     assert code in str(refused.value)
 
 
+def test_a_with_that_receives_may_begin_more_blocks(tmp_path: Path) -> None:
+    body = """
+    with receive("ask", int, key=key) as request, compensating() as undo, shielded():
+        undo(work, 7)
+        work(request.data)
+        if request.data == 2:
+            raise ValueError("two")
+        request.reply(request.data)
+    return 1
+"""
+    header = HEADER.replace(
+        "from holdfast import ", "from holdfast import compensating, shielded, "
+    )
+    with loaded(tmp_path, header + body) as module:
+        world = World({module.work: lambda n: n})
+        asked = world.request("ask", 2, key="k", at=seconds(1))
+        run = world.run(module.flow, "k")
+    assert (run.steps, run.output) == (["ask?", "work", "work"], 1)
+    assert run.replies == {asked: {"error": "ValueError", "cause": "two"}}
+
+
 @pytest.mark.parametrize(
     "body",
     [
         '    with receive("ask", int, key=key):\n        pass',
-        '    with receive("ask", int, key=key) as r, receive("b", int, key="") as s:\n        pass',
         '    r = receive("ask", int, key=key)',
     ],
 )
-def test_a_request_is_received_by_a_with_of_its_own(tmp_path: Path, body: str) -> None:
+def test_a_request_is_received_by_a_with_under_a_name(tmp_path: Path, body: str) -> None:
     source = f"{HEADER}{body}\n    return 1\n"
     with loaded(tmp_path, source) as module, pytest.raises(CompileErrors, match="HF160"):
         compile_workflow(module.flow)
