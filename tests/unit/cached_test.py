@@ -16,6 +16,7 @@ from holdfast.cli.execution_screen import history
 from holdfast.deployment import Deployment
 from holdfast.errors import WorkflowError
 from holdfast.local.group_calls import local_call
+from holdfast.runtime.effects import Put
 from holdfast.runtime.worker.cached_results import place_of
 from holdfast.runtime.worker.config import CacheRule
 from holdfast.sealed import Sealed
@@ -110,6 +111,16 @@ def test_a_large_result_is_stored_as_a_blob(stage: Stage) -> None:
     assert (stage.output(run), flows.CALLS) == (100, ["large 1"])
     (item,) = [one for one in stage.world.services.items("mail") if "#ca#" in str(one["pk"])]
     assert "ref" in item
+
+
+@pytest.mark.parametrize("damage", [{"f": 99}, {"at": "x"}, {"ref": "0" * 64}])
+def test_a_result_that_cannot_be_read_counts_as_none(stage: Stage, damage: dict[str, Any]) -> None:
+    stage.run("quoted", "large")
+    (item,) = [one for one in stage.world.services.items("mail") if "#ca#" in str(one["pk"])]
+    stage.world.services.perform(Put("mail", {**item, **damage}))
+    for _ in range(2):
+        assert stage.output(stage.run("quoted", "large")) == 100
+    assert flows.CALLS == ["large 1"] * 2
 
 
 def test_another_version_of_the_cache_takes_no_earlier_result(

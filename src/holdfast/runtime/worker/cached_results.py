@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.core.facts import Succeeded
+from holdfast.errors import HoldfastError, is_damage
 from holdfast.runtime import inbox
 from holdfast.runtime.effects import Clock, Effect, Get, Item, NoResult, Put, Ticket
 from holdfast.runtime.storage import keys, tables
@@ -50,10 +51,24 @@ def place_of(rule: CacheRule, arguments: Json) -> CachePlace | None:
 def find(
     tenant: str, place: CachePlace, ticket: Ticket, now_ms: int
 ) -> Generator[Effect, Any, Succeeded | None]:
-    """Return the fact that the attempt has the stored result; None without one."""
+    """Return the fact that the attempt has the stored result; None without one. A result that this
+    code cannot read, or whose blob is gone, counts as none: the task runs, and its result replaces
+    it.
+    """
     item: Item | None = yield Get(tables.MAIL, keys.cached(tenant, place.digest), keys.ONLY)
     if item is None:
         return None
+    try:
+        return (yield from _read(tenant, item, ticket, now_ms))
+    except HoldfastError as error:
+        if not is_damage(error):
+            raise
+        return None
+
+
+def _read(
+    tenant: str, item: Item, ticket: Ticket, now_ms: int
+) -> Generator[Effect, Any, Succeeded | None]:
     require_format(item, "a cached result")
     with reading("a cached result"):
         if int(item["expires"]) <= now_ms:
