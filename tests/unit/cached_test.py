@@ -14,9 +14,9 @@ from holdfast.api.batches import Batch
 from holdfast.aws.group_tasks import GroupTasks
 from holdfast.cli.execution_screen import history
 from holdfast.deployment import Deployment
-from holdfast.errors import WorkflowError
+from holdfast.errors import ServiceFault, WorkflowError
 from holdfast.local.group_calls import local_call
-from holdfast.runtime.effects import Put
+from holdfast.runtime.effects import Effect, Put
 from holdfast.runtime.worker.cached_results import place_of
 from holdfast.runtime.worker.config import CacheRule
 from holdfast.sealed import Sealed
@@ -121,6 +121,17 @@ def test_a_result_that_cannot_be_read_counts_as_none(stage: Stage, damage: dict[
     for _ in range(2):
         assert stage.output(stage.run("quoted", "large")) == 100
     assert flows.CALLS == ["large 1"] * 2
+
+
+def test_a_result_that_cannot_be_stored_is_used_all_the_same(stage: Stage) -> None:
+    def hook(_world: Any, effect: Effect, when: str) -> None:
+        if isinstance(effect, Put) and "#ca#" in str(effect.item["pk"]) and when == "before":
+            raise ServiceFault("HF275", "no route to host")
+
+    stage.world.hook = hook
+    run = stage.run("quoted")
+    stage.rest(HOUR_MS)
+    assert (stage.output(run), flows.CALLS) == (100, ["tea 1"])
 
 
 def test_another_version_of_the_cache_takes_no_earlier_result(

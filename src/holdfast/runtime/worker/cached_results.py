@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.core.facts import Succeeded
-from holdfast.errors import HoldfastError, is_damage
+from holdfast.errors import HoldfastError, ServiceFault, is_damage
 from holdfast.runtime import inbox
 from holdfast.runtime.effects import Clock, Effect, Get, Item, NoResult, Put, Ticket
 from holdfast.runtime.storage import keys, tables
@@ -79,21 +79,27 @@ def _read(
 
 
 def keep(tenant: str, run: str, place: CachePlace, output: Json) -> NoResult:
-    """Store the result of a task that has succeeded."""
+    """Store the result of a task that has succeeded. In an outage it is not stored: its own
+    execution has it anyway, and a failure here would run the task again.
+    """
     if holds_sealed(output):
         return
     now_ms = yield Clock()
     expires_ms = now_ms + 1_000 * place.seconds
-    yield Put(
-        tables.MAIL,
-        {
-            "pk": keys.cached(tenant, place.digest),
-            "sk": keys.ONLY,
-            FORMAT_FIELD: FORMAT,
-            "run": run,
-            "at": now_ms,
-            "expires": expires_ms,
-            "ttl": expires_ms // 1_000 + _DAY_SECONDS,
-            **(yield from inbox.stow(tenant, _BLOBS, output)),
-        },
-    )
+    try:
+        stowed = yield from inbox.stow(tenant, _BLOBS, output)
+        yield Put(
+            tables.MAIL,
+            {
+                "pk": keys.cached(tenant, place.digest),
+                "sk": keys.ONLY,
+                FORMAT_FIELD: FORMAT,
+                "run": run,
+                "at": now_ms,
+                "expires": expires_ms,
+                "ttl": expires_ms // 1_000 + _DAY_SECONDS,
+                **stowed,
+            },
+        )
+    except ServiceFault:
+        return
