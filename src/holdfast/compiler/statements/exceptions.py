@@ -73,15 +73,24 @@ def _lower_handled(statements: Statements, node: ast.Try) -> None:
 @contextmanager
 def _named(statements: Statements, node: ast.Try) -> Iterator[None]:
     """Record the classes that the handlers name while the body is lowered."""
-    caught = statements.unit.library.caught
-    kept = len(caught)
     with statements.unit.trial():
-        classes = [cls for handler in node.handlers for cls in _classes(statements, handler)]
-    caught += [cls for cls in classes if cls is not Exception]
-    try:
+        classes = [
+            cls
+            for handler in node.handlers
+            for cls in _classes(statements, handler)
+            if cls is not Exception or _reads_error(handler)
+        ]
+    with statements.unit.library.catching(classes):
         yield
-    finally:
-        del caught[kept:]
+
+
+def _reads_error(handler: ast.ExceptHandler) -> bool:
+    """Return True when a handler uses its error for more than the `from` of another one."""
+    causes = {part.cause for part in ast.walk(handler) if isinstance(part, ast.Raise)}
+    return any(
+        isinstance(part, ast.Name) and part.id == handler.name and part not in causes
+        for part in ast.walk(handler)
+    )
 
 
 def _handler(
