@@ -108,6 +108,9 @@ def test_older_code_refuses_such_an_event(stack: MemoryStack, client: Client) ->
     client.event("label.printed", "p1", **BROKEN)
     [item] = [one for one in stack.world.services.items(tables.MAIL) if "error" in one]
     assert item["f"] == 3
+    client.start("label", {"parcel": "p1"}).result(timeout=5)
+    [claimed] = [one for one in stack.world.services.items(tables.MAIL) if "error" in one]
+    assert (claimed["f"], "cl" in claimed) == (3, True)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
