@@ -64,7 +64,7 @@ def item_bytes(item: Attributes) -> int:
         if isinstance(value, str):
             texts.append(value)
         else:
-            size += value_bytes(value)
+            size += number_bytes(value) if isinstance(value, int) else len(value)
     return size + text_bytes("".join(texts))
 
 

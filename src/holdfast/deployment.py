@@ -47,7 +47,7 @@ from holdfast.runtime.gates.rules import (
 )
 from holdfast.runtime.schedules import Plan
 from holdfast.runtime.storage.definitions import Definition, Programs
-from holdfast.runtime.worker.config import WorkerConfig
+from holdfast.runtime.worker.config import CacheRule, WorkerConfig
 from holdfast.task_runs import Outside, StoredPulse, packages_of, run_attempt
 
 if TYPE_CHECKING:
@@ -122,7 +122,10 @@ class Deployment:
     ) -> WorkerConfig:
         workflows = Workflows(self.definitions, replace(self, takes_sealed=True))
         gates = GateMemory(self.limits)
-        return WorkerConfig(programs, self.knows, keys, status_source, workflows, gates=gates)
+        cache_of = self.cache_of if self._has_caches else None
+        return WorkerConfig(
+            *(programs, self.knows, keys, status_source, workflows), gates=gates, cache_of=cache_of
+        )
 
     @cached_property
     def limits(self) -> LimitBook:
@@ -131,6 +134,19 @@ class Deployment:
         found = {name: _batch_of(name, task) for name, task in self.registry.tasks.items()}
         batches = {name: batch for name, batch in found.items() if batch is not None}
         return LimitBook(of_task, of_workflow, batches)
+
+    def cache_of(self, workflow: str, name: str) -> CacheRule | None:
+        """Return the cache of the task that the workflow calls by this name."""
+        task = self.registry.task(name, self._module_of(name, workflow))
+        if task is None or task.cache is None:
+            return None
+        scope = json.dumps([task.function.__module__, task.name, task.cache_version])
+        return CacheRule(int(task.cache.total_seconds()), scope)
+
+    @cached_property
+    def _has_caches(self) -> bool:
+        tasks = (*self.registry.tasks.values(), *self.registry.namesakes.values())
+        return any(task.cache is not None for task in tasks)
 
     @property
     def schedules(self) -> dict[str, Plan]:

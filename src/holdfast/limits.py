@@ -97,6 +97,9 @@ FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
 # After this many commits in a row that failed because another worker had written first, the worker
 # gives up. After each of them it loads the log again.
 RACES_MAX: Final = 9
+# An event starts at most so many executions of a keyed workflow that end without using any event.
+# It stays with the last of them.
+KEYED_EXECUTIONS_MAX: Final = 5
 TAKEOVERS_MAX: Final = 3  # after this many take-overs, the next crash fails the attempt
 # After this many take-overs of an attempt, the next worker gets the message of the attempt alone in
 # its batch. Then a further crash affects no other message.
@@ -255,6 +258,8 @@ REGISTRATION_SECONDS_MIN: Final = 8 * 86_400
 EVENT_WAITS_CHECKED_MAX: Final = 4
 EVENT_RETENTION_SECONDS: Final = 14 * 86_400
 CONTROL_RETENTION_SECONDS: Final = 90 * 86_400
+# The longest cache of a task. The blob of a large result lives for BLOB_RETENTION_DAYS.
+CACHE_SECONDS_MAX: Final = 90 * 86_400
 TOKEN_SECONDS_MAX: Final = 366 * 86_400
 
 # -- Limits of what tasks call (docs/explanation/flow-control.md) ----------------------------------

@@ -137,6 +137,8 @@ class BranchStatements(Drawing):
         if batch:
             type_ = source
             self.counts["batch"] += 1
+        if not batch and self.choices.chance(30):
+            return self._each_of_pairs(items), True
         name, rows = self._branch(depth, self.expressions.new_name(), type_)
         concurrency = self.choices.pick(["", ", concurrency=1", ", concurrency=2"])
         limit = self.choices.pick(["", "", "some", "some", "return_exceptions"])
@@ -157,3 +159,19 @@ class BranchStatements(Drawing):
             ], True
         total = self._declare("list[int]")
         return [*rows, f"{total} = each({items}, {name}{batch}{concurrency}{self._late()})"], True
+
+    def _each_of_pairs(self, items: str) -> Rows:
+        """Pass the parts of each item as arguments."""
+        self.counts["each of pairs"] += 1
+        number, other, total = (self.expressions.new_name() for _ in range(3))
+        echoed = f"lambda {number}, {other}: echo({number})"
+        numbers = self.name("list[int]")
+        call = self.choices.pick(
+            [
+                f"each(enumerate({items}), {echoed})",
+                f"each(zip({numbers}, {items}), {echoed})",
+                f"each(enumerate({numbers}), lambda {other}: spread(*{other}, *[1], 2))",
+            ]
+        )
+        self._own(total, "list[int]")
+        return [f"{total} = {call}"]

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
+from functools import reduce
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
 from uuid import UUID
@@ -123,6 +124,7 @@ __all__ = [
     "pure",
     "re",
     "receive",
+    "reduce",
     "role",
     "say",
     "seconds",

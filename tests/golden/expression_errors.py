@@ -17,7 +17,7 @@ def flow(order: Order, prices: dict[str, int], numbers: list[int]) -> None:
     except (ArithmeticError, LookupError):
         pass
     try:
-        price = prices["z"]
+        price = prices.pop("z")
     except Exception as err:
         notify("a", f"failed: {err}")
         notify("a", type(err).__name__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
+from functools import reduce
+from itertools import groupby
 from datetime import datetime, timedelta
 
 from holdfast import task, workflow
@@ -34,6 +36,8 @@ def grouped(words: list[str]) -> str:
 @workflow
 def matched(n: int) -> str:
     found = re.match("(a)", n)
+    total = reduce(lambda one: one, [n], 0)
+    rows = list(groupby([n]))
     return found.group(1) if found else ""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, SecretBytes, SecretStr, field_serializer
 
-from holdfast import (task, wait_for_event, workflow)
+from holdfast import (days, task, wait_for_event, workflow)
 
 
 class Login(BaseModel):
@@ -63,6 +63,15 @@ def flow(login: Login, token: SecretStr, maybe: SecretStr | None, given: str, js
 @workflow
 def told(token: SecretStr) -> str:
     return token
+
+
+@task(cache=days(1))
+def sign(token: SecretStr) -> str: ...
+
+
+@workflow
+def signed(token: SecretStr) -> str:
+    return sign(token)
 
 
 @workflow

@@ -35,6 +35,7 @@ from holdfast_simulator.world import START_MS, Killed, SimulatorWorld, When, no_
 from tests.builders import Machine, Shop, call, machine
 from tests.sim.doctor_kit import findings, settle
 from tests.sim.regressions_test import expire_daily
+from tests.thorough import worlds
 from tests.unit.child_kit import Family, call_of
 
 HOUR_MS = 3_600_000
@@ -216,7 +217,7 @@ def test_an_execution_in_quarantine_is_left_alone(definition: Machine, bomb: Bom
     shop, _ = quarantined(definition)
     kills = shop.world.kills
     assert kills < 1_000
-    settle(shop.world, 30 * DAY_SECONDS)
+    settle(shop.world, worlds(30) * DAY_SECONDS)
     assert shop.world.kills == kills
 
 

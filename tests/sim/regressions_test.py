@@ -365,8 +365,8 @@ def test_a_busy_execution_keeps_its_name_and_its_place_in_the_list() -> None:
     )
     shop = Shop(flow)
     run = shop.start({"n": 1})
-    expire_daily(shop.world, 150)
-    shop.world.run(until_ms=START_MS + 140 * DAY_MS)
+    expire_daily(shop.world, 100)
+    shop.world.run(until_ms=START_MS + 90 * DAY_MS)
 
     other = {"workflow": "flow", "input": {"n": 2}, "name": "order-1"}
     with pytest.raises(RequestError, match="HF212"):

@@ -260,6 +260,13 @@ def maps(lines: list[Line], names: dict[str, int], n: int) -> None:
     reveal_type(each(lines, pack, at_least=2, tolerate=n))  # -> list[str | None]
     reveal_type(each(lines, lambda some: len(some), batch=n, at_least=2))  # -> list[int | None]
 
+    pairs = list(zip(lines, names, strict=True))
+    reveal_type(each(pairs, lambda line, name: line.sku + name))  # -> list[str]
+    reveal_type(each(enumerate(lines), lambda i, _: i, tolerate=1))  # -> list[int | None]
+    three = zip(lines, names, names, strict=True)
+    threes = each(three, lambda a, b, c: (a, b, c), return_exceptions=True)
+    reveal_type(threes)  # -> list[tuple[Line, str, str] | Exception]
+    reveal_type(each(pairs, lambda pair: pair[0]))  # -> list[Line]
     outcomes = each(lines, pack, concurrency=n, return_exceptions=True)
     reveal_type(outcomes)  # -> list[str | Exception]
     reveal_type(each(lines, pack, cancel_others=False))  # -> list[str]

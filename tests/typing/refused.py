@@ -76,6 +76,7 @@ def maps(lines: list[Line], o: str) -> None:
     each(lines, lambda line: line.skuu)  # refused
     each(lines, lambda: o)  # refused
     each(lines, pack, batch=5)  # refused
+    each(enumerate(lines), lambda i, line: line.skuu)  # refused
     each(lines, pack, concurrency="5")  # refused
     each(lines, pack, tolerate=1, cancel_others=False)  # refused
     for sku in each(lines, pack, tolerate=1):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.compiler.compile import compile_module, compile_workflow
+from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.migration.shapes import ShapeComparison
 from tests.unit.dsl_kit import assert_same, loaded
 
 HEADER = """
@@ -28,6 +32,12 @@ class Level(IntEnum):
 class Size(StrEnum):
     S = "s"
     L = "l"
+
+class Loud(StrEnum):
+    A = "a"
+
+    def upper(self) -> str:
+        return "loud"
 
 class Plain(Enum):
     A = auto()
@@ -202,6 +212,19 @@ def flow(status: Status, level: Level, size: Size) -> Any:
             {"status": "done", "level": 1, "size": "l"},
         ],
     ),
+    "members of a StrEnum are texts": (
+        """
+@workflow
+def flow(stock: dict[Size, int], size: Size) -> Any:
+    found = [one.upper() + "!" for one in stock] + ["-" + one * 2 for one in stock]
+    found += [one.title() for one in stock] + [(one or "none") + one[0] for one in stock]
+    names: list[str] = list(stock)
+    parts = [size.split("x"), len(size), "s" in size, "sl".startswith(size), size in names]
+    flags = [bool(size), size == "s", size < "m", 1 if size else 0]
+    return [found, ",".join(sorted(stock)), names, parts, flags, [one.name for one in stock]]
+""",
+        [{"stock": {"l": 1, "s": 2}, "size": "s"}, {"stock": {}, "size": "l"}],
+    ),
     "missing keys": (
         """
 @workflow
@@ -238,3 +261,23 @@ def test_such_a_dict_is_the_same_in_python_and_compiled(name: str, tmp_path: Pat
     with loaded(tmp_path, HEADER + source) as module:
         for values in cases:
             assert_same(module.flow, values)
+
+
+def test_a_method_that_an_enum_has_of_its_own_is_refused(tmp_path: Path) -> None:
+    source = "@workflow\ndef flow(loud: Loud) -> str:\n    return loud.upper()\n"
+    with loaded(tmp_path, HEADER + source) as module, pytest.raises(CompileErrors, match="HF002"):
+        compile_module(module)
+
+
+def test_a_migration_tells_keys_that_are_ints_from_texts(tmp_path: Path) -> None:
+    forms: list[dict[str, Any]] = []
+    for key in ("int", "str", "Level", "Status"):
+        source = f"@workflow\ndef flow(counts: dict[{key}, int]) -> Any:\n    return counts\n"
+        with loaded(tmp_path, HEADER + source) as module:
+            forms.append(json.loads(compile_workflow(module.flow).map_text)["shapes"])
+    by_int, by_text, by_level, by_status = forms
+    same = ShapeComparison(by_int, by_level).misfit("counts", "counts")
+    assert (same, ShapeComparison(by_text, by_status).misfit("counts", "counts")) == (None, None)
+    assert ShapeComparison(by_int, by_text).misfit("counts", "counts") == (
+        "`counts` was a dict by int and is a dict"
+    )

@@ -4,7 +4,10 @@ behaviour.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -47,6 +50,24 @@ def undo_it(order: str) -> None: ...
 def count(lines: list[Any]) -> int:
     return len(lines)
 """
+
+
+Once = Callable[[str], ModuleType]
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Once]:
+    """Yield a function that makes the module of a text: once for all tests with the same text."""
+    known: dict[str, ModuleType] = {}
+    folder = tmp_path_factory.mktemp("modules")
+    with ExitStack() as stack:
+
+        def module_of(text: str) -> ModuleType:
+            if text not in known:
+                known[text] = stack.enter_context(loaded(folder, HEADER + text))
+            return known[text]
+
+        yield module_of
 
 
 def asl_of(folder: Path, text: str) -> dict[str, Any]:
@@ -255,7 +276,7 @@ def flow(o: str) -> str:
 @pytest.mark.parametrize("at_least", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("orders", [("a", "b", "c"), ("bad", "b", "c"), ("bad", "bad2", "c")])
 def test_a_quorum_ends_with_enough_and_fails_without(
-    tmp_path: Path, at_least: int, orders: tuple[str, ...]
+    once: Once, at_least: int, orders: tuple[str, ...]
 ) -> None:
     text = """
 @workflow
@@ -263,15 +284,15 @@ def flow(a: str, b: str, c: str, n: int) -> list[str | None]:
     x, y, z = parallel(lambda: charge(a), lambda: charge(b), lambda: charge(c), at_least=n)
     return [x, y, z]
 """
-    with loaded(tmp_path, HEADER + text) as module:
-        values = dict(zip("abc", orders, strict=True))
-        came_to(module.flow, **values, n=at_least)
+    module = once(text)
+    values = dict(zip("abc", orders, strict=True))
+    came_to(module.flow, **values, n=at_least)
 
 
 @pytest.mark.parametrize("tolerate", [-1, 0, 1, 2])
 @pytest.mark.parametrize("orders", [[], ["a"], ["bad"], ["a", "bad", "b"], ["bad", "bad2", "c"]])
 def test_as_many_failures_as_are_tolerated_leave_none(
-    tmp_path: Path, tolerate: int, orders: list[str]
+    once: Once, tolerate: int, orders: list[str]
 ) -> None:
     text = """
 @workflow
@@ -279,15 +300,15 @@ def flow(orders: list[str], n: int) -> list[str]:
     parcels = each(orders, charge, tolerate=n)
     return [p if p is not None else "lost" for p in parcels]
 """
-    with loaded(tmp_path, HEADER + text) as module:
-        came_to(module.flow, orders=orders, n=tolerate)
+    module = once(text)
+    came_to(module.flow, orders=orders, n=tolerate)
 
 
 @pytest.mark.parametrize("at_least", [-1, 0, 1, 2, 3])
 @pytest.mark.parametrize("settings", ["", ", concurrency=1", ", concurrency=2", ", batch=2"])
 @pytest.mark.parametrize("orders", [[], ["a"], ["bad"], ["a", "bad", "b"], ["bad", "bad2", "c"]])
 def test_each_ends_with_enough_and_fails_without(
-    tmp_path: Path, at_least: int, settings: str, orders: list[str]
+    once: Once, at_least: int, settings: str, orders: list[str]
 ) -> None:
     text = f"""
 @task
@@ -298,8 +319,8 @@ def flow(orders: list[str], n: int) -> list[str]:
     parcels = each(orders, {"pack" if "batch" in settings else "charge"}, at_least=n{settings})
     return [p if p is not None else "not needed" for p in parcels]
 """
-    with loaded(tmp_path, HEADER + text) as module:
-        came_to(module.flow, orders=orders, n=at_least)
+    module = once(text)
+    came_to(module.flow, orders=orders, n=at_least)
 
 
 @pytest.mark.parametrize("concurrency", [0, 1, 2])
@@ -334,17 +355,17 @@ def flow(waits: list[int]) -> list[int | None]:
     ],
 )
 def test_batches_are_python_s_slices_whatever_is_in_them(
-    tmp_path: Path, type_: str, items: list[Any], size: int
+    once: Once, type_: str, items: list[Any], size: int
 ) -> None:
     text = f"""
 @workflow
 def flow(items: list[{type_.replace("list[int]", "list[Any]")}], n: int) -> Any:
     return each(items, lambda some: some, batch=n)
 """
-    with loaded(tmp_path, HEADER + text) as module:
-        for length in range(len(items) + 1):
-            came_to(module.flow, items=items[:length], n=size)
-            came_to(module.flow, items=items[len(items) - length :], n=size)
+    module = once(text)
+    for length in range(len(items) + 1):
+        came_to(module.flow, items=items[:length], n=size)
+        came_to(module.flow, items=items[len(items) - length :], n=size)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -408,9 +429,7 @@ def test_an_aware_datetime_needs_no_check_in_the_workflow(tmp_path: Path) -> Non
         "each(orders, lambda some: len(some), batch=n)",
     ],
 )
-def test_a_number_out_of_range_can_be_caught_and_undoes(
-    tmp_path: Path, call: str, number: int
-) -> None:
+def test_a_number_out_of_range_can_be_caught_and_undoes(once: Once, call: str, number: int) -> None:
     text = f"""
 @workflow
 def flow(orders: list[str], n: int) -> str:
@@ -422,10 +441,10 @@ def flow(orders: list[str], n: int) -> str:
         return "refused"
     return "done"
 """
-    with loaded(tmp_path, HEADER + text) as module:
-        found = assert_same(module.flow, {"orders": ["a", "b", "c"], "n": number})
-        undone = [call for call in found.trace if call[0] == "undo_it"]
-        assert len(undone) == (found.output == "refused")
+    module = once(text)
+    found = assert_same(module.flow, {"orders": ["a", "b", "c"], "n": number})
+    undone = [call for call in found.trace if call[0] == "undo_it"]
+    assert len(undone) == (found.output == "refused")
 
 
 def test_the_loser_of_a_race_undoes_its_steps(tmp_path: Path) -> None:
@@ -539,16 +558,16 @@ def flow(n: int) -> str:
     "orders", [["a"], ["a", "bad", "b"], ["bad", "bad2", "c"], ["a", "b", "bad"]]
 )
 def test_enough_successes_end_a_call_and_too_many_failures_fail_it(
-    tmp_path: Path, at_least: int, tolerate: int, orders: list[str]
+    once: Once, at_least: int, tolerate: int, orders: list[str]
 ) -> None:
     text = """
 @workflow
 def flow(orders: list[str], n: int, m: int, at_once: int) -> list[str | None]:
     return each(orders, charge, at_least=n, tolerate=m, concurrency=at_once)
 """
-    with loaded(tmp_path, HEADER + text) as module:
-        for at_once in (0, 1, 2):
-            came_to(module.flow, orders=orders, n=at_least, m=tolerate, at_once=at_once)
+    module = once(text)
+    for at_once in (0, 1, 2):
+        came_to(module.flow, orders=orders, n=at_least, m=tolerate, at_once=at_once)
 
 
 @pytest.mark.parametrize("limits", ["tolerate=1", "tolerate=m", "at_least=n, tolerate=m"])
@@ -612,7 +631,7 @@ def test_a_limit_that_every_branch_keeps_is_plain_asl(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("orders", [["a", "b", "c"], ["bad", "b"], ["bad", "bad2", "c"], []])
 def test_a_number_that_is_out_of_range_is_a_value_error(
-    tmp_path: Path, call: str, number: int, orders: list[str]
+    once: Once, call: str, number: int, orders: list[str]
 ) -> None:
     text = f"""
 @workflow
@@ -625,8 +644,8 @@ def flow(orders: list[str], n: int) -> str:
         return f"{{type(error).__name__}} {{error}}"
     return "done"
 """
-    with loaded(tmp_path, HEADER + text) as module:
-        came_to(module.flow, orders=orders, n=number)
+    module = once(text)
+    came_to(module.flow, orders=orders, n=number)
 
 
 @pytest.mark.parametrize("number", [-1, 0, 1, 5])

@@ -27,7 +27,14 @@ class Letter(StrEnum):
     A = "a"
 """
 GIVEN: list[dict[str, Any]] = [
-    {"d": {"a": 1, 'it\'s "é"': 0}, "xs": [3, 0, 2], "s": "a", "n": 1, "thing": {"a": [5]}},
+    {
+        "d": {"a": 1, 'it\'s "é"': 0},
+        "xs": [3, 0, 2],
+        "s": "a",
+        "n": 1,
+        "thing": {"a": [5]},
+        "grace": "PT9S",
+    },
     {"d": {"a": 1}, "xs": [3, 0, 2], "s": 'it\'s "é"', "n": 0, "thing": {}},
     {"d": {}, "xs": [], "s": "", "n": -4, "thing": {"": []}},
 ]
@@ -261,6 +268,23 @@ for items in [xs, xs[:2], xs[:1]]:
         out.append(f"{a} {b} {c}")
     except ValueError as err:
         out.append(f"{a} {err}")
+return out
+""",
+    "an error that a handler for Exception reads": """
+out = []
+for place in [n, 1, 7]:
+    try:
+        out.append(f"{xs[place]} {d[s]} {3 // n} {int(s)}")
+    except Exception as err:
+        out.append(f"{type(err).__name__}: {err} {isinstance(err, LookupError)}")
+return out
+""",
+    "the errors of branches": """
+one, two = parallel(lambda: d[s], lambda: xs[n], return_exceptions=True)
+out = [f"{type(one).__name__}: {one}" if isinstance(one, Exception) else "a value"]
+out.append(str(isinstance(two, IndexError)))
+for k in each(["a", s], lambda k: d[k], return_exceptions=True):
+    out.append(f"{k}" if isinstance(k, KeyError) else "no error")
 return out
 """,
     "a loop that an index ends": """

@@ -76,3 +76,19 @@ def account(owner: str) -> int:
         if amount == 0:
             return total
         total = total + amount
+
+
+#: While this is True, `hatch` fails before it uses an event.
+is_broken = True
+
+
+@task
+def open_hatch(name: str) -> None:
+    if is_broken:
+        raise ValueError("stuck")
+
+
+@workflow(key="name", starts_on="hatch")
+def hatch(name: str) -> int:
+    open_hatch(name)
+    return wait_for_event("hatch", int, key=name)

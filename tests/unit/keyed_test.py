@@ -13,6 +13,7 @@ from holdfast.api.registry import require_one_receiver
 from holdfast.compiler.compile import compile_module, compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.errors import RequestError, WorkflowError
+from holdfast.limits import KEYED_EXECUTIONS_MAX
 from holdfast.runtime.effects import PutIfAbsent
 from holdfast_simulator.world import Killed, SimulatorWorld
 from tests.builders import CHANCE
@@ -187,6 +188,34 @@ def test_a_stopped_execution_frees_its_key_and_cannot_be_retried_beside_the_next
         client.start("door", {"name": "d"})
     with pytest.raises(RequestError, match="HF217"):
         client.fork(run, "wait for floor", reason="to try it")
+
+
+def test_an_event_that_no_execution_uses_starts_five_and_a_retry_of_the_last_uses_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyed_flows, "is_broken", True)
+    first = client.event("hatch", "h", 7)["execution"]
+    found = executions(client, "hatch")
+    assert [one["status"] for one in found] == ["FAILED"] * KEYED_EXECUTIONS_MAX
+    (kept,) = client.events("hatch", "h")
+    last = str(kept["execution"])
+    assert last != first
+    monkeypatch.setattr(keyed_flows, "is_broken", False)
+    client.retry(last)
+    assert client.describe(last)["output"] == 7
+
+
+def test_each_of_many_events_at_once_is_used_by_an_execution_of_its_own(stack: MemoryStack) -> None:
+    client, stack.works = Client.of(stack.api), False
+    numbers = range(2 * KEYED_EXECUTIONS_MAX)
+    for number in numbers:
+        client.event("placed", "k", number)
+        stack.world.now_ms += 1
+    stack.works = True
+    client.event("go", "k", True)
+    stack.world.run(until_ms=stack.world.now_ms + 10_000)
+    found = sorted(str(one["output"]) for one in executions(client, "packing"))
+    assert found == [f"packed {number}" for number in numbers]
 
 
 def test_an_event_may_be_for_one_execution_alone(client: Client) -> None:

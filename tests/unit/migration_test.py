@@ -412,6 +412,22 @@ def test_a_step_that_has_run_does_not_run_again(tmp_path: Path) -> None:
     assert any("`pay` may have run, and would run again" in why for why in shop.reasons(run))
 
 
+def test_lanes_that_have_ended_keep_the_meaning_of_their_results(tmp_path: Path) -> None:
+    signed = """
+@workflow
+def flow(amount: int) -> str:
+    found = parallel(
+        lambda: pay(amount), lambda: wait_for_event("signed", str, key="k1"), tolerate=1
+    )
+    return str(len(found))
+"""
+    partial = signed.replace("tolerate=1", "tolerate=1, return_exceptions=True")
+    shop = shop_of(tmp_path, signed, partial)
+    run = shop.begun({"amount": 5}, seconds=3_000)
+    shop.deploy()
+    assert any("errors are results in one of the versions" in why for why in shop.reasons(run))
+
+
 def test_undo_steps_that_are_registered_have_to_exist(tmp_path: Path) -> None:
     undone = """
 @workflow

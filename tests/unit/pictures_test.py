@@ -247,6 +247,7 @@ def test_tasks_say_how_long_and_how_often() -> None:
         ({"Needed": 1, "Tolerated": 0}, "the first to end decides"),
         ({"Needed": 2, "Tolerated": 1}, "at least 2 of 3 · tolerates 1 failure"),
         ({"Tolerated": 2}, "tolerates 2 failures"),
+        ({"Tolerated": 2, "ReturnErrors": True}, "errors are results · tolerates 2 failures"),
         (
             {
                 "Needed": '{% ($_v := $n >= 1 ? $n : $error("n"); $_v < 9 ? $_v : $error("9")) %}',

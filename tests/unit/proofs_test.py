@@ -288,6 +288,19 @@ def test_a_parallel_waits_when_enough_of_its_branches_wait(
     assert code in codes(proofs_of(states))
 
 
+@pytest.mark.parametrize(("tolerated", "code"), [(0, "HF096"), (1, "HF097")])
+def test_a_parallel_that_returns_errors_waits_only_for_the_failures_that_end_it(
+    tolerated: int, code: str
+) -> None:
+    sleep = {"StartAt": "s", "States": {"s": {"Type": "Wait", "Seconds": 60, "End": True}}}
+    broken = {"StartAt": "o", "States": {"o": {"Type": "Fail", "Error": "Broken"}}}
+    extension = {"Tolerated": tolerated, "ReturnErrors": True}
+    race: Machine = {"Type": "Parallel", "Branches": [sleep, broken], "Next": "b"}
+    states = {"a": {**race, "Holdfast": extension}, "end": END}
+    states["b"] = choice("$random() < 1", "a", "end")
+    assert code in codes(proofs_of(states))
+
+
 def test_a_loop_that_waits_may_have_a_bounded_loop_in_each_round() -> None:
     states = counting(0, "$n < 3")
     states["b"] = {**states["b"], "Default": "w"}

@@ -163,9 +163,12 @@ def flow(orders: list[str]) -> list[str]:
     first = one.id if isinstance(one, Receipt) else type(one).__name__
     return [first, f"{other + 1}" if not isinstance(other, Exception) else type(other).__name__]
 """
-    with loaded(tmp_path, HEADER + text) as module, pytest.raises(CompileErrors) as refused:
+    assert found(tmp_path, text, ["a", "bad1"]) == ["a", "Declined"]
+    assert found(tmp_path, text, []) == ["IndexError", "IndexError"]
+    odd = HEADER + text.replace("orders[0]", "max(orders)")
+    with loaded(tmp_path, odd) as module, pytest.raises(CompileErrors) as refused:
         compile_workflow(module.flow)
-    # `orders[0]` may fail as well, and its error has another name in the state machine.
+    # `max(orders)` may fail as well, and its error has another name in the state machine.
     assert {one.code for one in refused.value.diagnostics} == {"HF034"}
     text = text.replace("type(one).__name__", '"error"').replace("type(other).__name__", '"error"')
     assert found(tmp_path, text, ["a", "bad1"]) == ["a", "error"]

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.thorough import worlds
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "testing.md"
 #: The history of one execution of the page's workflow.
 HISTORY = Path(__file__).parents[1] / "golden" / "recorded" / "order-17.json"
@@ -37,7 +39,7 @@ def test_every_example_of_the_page_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-c", str(ini), "-p", "no:cacheprovider"]
     # An editable install that is older than the entry point does not have it.
     plugin = [] if _is_installed() else ["-p", "holdfast.pytest_plugin"]
-    options = ["--holdfast-examples=20", "--holdfast-seed=1", str(tmp_path)]
+    options = [f"--holdfast-examples={worlds(20)}", "--holdfast-seed=1", str(tmp_path)]
     run = subprocess.run(
         [*command, *plugin, *options], capture_output=True, text=True, check=False, cwd=tmp_path
     )

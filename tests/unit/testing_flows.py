@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from datetime import timedelta
 
 from pydantic import BaseModel, HttpUrl
 
@@ -256,3 +257,8 @@ def count_for_ever(counter: str, link: HttpUrl | None = None) -> None:
     while True:
         total += wait_for_event("count", int, key=counter)
         publish("total", total)
+
+
+@workflow
+def sleep_for(wait: timedelta) -> None:
+    sleep(wait)

@@ -338,6 +338,13 @@ def test_a_generated_input_without_a_strategy_is_named() -> None:
         check_workflow(flows.count_for_ever, inputs={"lnk": [None]})
 
 
+@pytest.mark.parametrize("wait", [timedelta(seconds=1.5), timedelta(days=1_158)])
+def test_a_wait_that_the_engine_cannot_keep_fails_in_both_runs(wait: timedelta) -> None:
+    run = World().run(flows.sleep_for, wait)
+    assert (run.error, run.compiled_error) == ("ValueError", "States.QueryEvaluationError")
+    assert "whole seconds, at most 99,999,999" in run.cause
+
+
 def test_a_loop_that_the_script_never_ends_is_refused() -> None:
     with pytest.raises(ScriptError, match=r"not over after 10,000 calls, .*: poll, sleep\."):
         World({flows.poll: "pending"}).run(flows.poll_until_done, "j1")

@@ -174,3 +174,129 @@ def test_a_child_is_called_with_its_own_arguments_and_without_a_key(
 ) -> None:
     with loaded(tmp_path, CHILDREN) as module, pytest.raises(CompileErrors, match=code):
         compile_workflow(getattr(module, workflow))
+
+
+AGENT = """
+from __future__ import annotations
+from enum import StrEnum
+from typing import Any
+from holdfast import choice, each, task, workflow
+from pydantic import BaseModel
+
+@task
+def weather(city: str) -> str:
+    if city == "Atlantis":
+        raise ValueError("no such city: " + city)
+    return f"sun in {city}"
+
+@task
+def price(cents: int) -> int:
+    return cents * 2
+
+TOOLS = choice(weather, price)
+
+class Kind(StrEnum):
+    WARM = "warm"
+    DEAR = "dear"
+
+BY_KIND = {Kind.WARM: weather, Kind.DEAR: weather}
+
+class Call(BaseModel):
+    name: str
+    arguments: dict[str, Any]
+
+@workflow
+def any_error(call: Call) -> str:
+    try:
+        return f"{TOOLS[call.name](**call.arguments)}"
+    except Exception as err:
+        return f"{type(err).__name__}: {err}"
+
+@workflow
+def by_name(call: Call) -> str:
+    try:
+        return f"{TOOLS[call.name](**call.arguments)}"
+    except KeyError as err:
+        return f"no tool {err}"
+    except Exception as err:
+        return f"error: {err}"
+
+@workflow
+def tested(call: Call) -> str:
+    if call.name not in TOOLS:
+        return f"no tool {call.name}"
+    try:
+        return f"{TOOLS[call.name](**call.arguments)}"
+    except Exception as err:
+        return f"error: {err}"
+
+@workflow
+def of_item(call: dict[str, Any]) -> str:
+    try:
+        if call["name"] in TOOLS:
+            return f"{TOOLS[call['name']](**call['arguments'])}"
+        return "no tool"
+    except Exception:
+        return "failed"
+
+@workflow
+def changed(call: Call) -> str:
+    name = call.name
+    if name not in TOOLS:
+        name = "weather"
+    elif name == "price":
+        name = "prices"
+    try:
+        return f"{TOOLS[name](**call.arguments)}"
+    except Exception as err:
+        return f"{type(err).__name__}: {err}"
+
+@workflow
+def of_kind(kind: Kind, city: str) -> str:
+    try:
+        return BY_KIND[kind](city)
+    except Exception as err:
+        return f"{err}"
+
+@workflow
+def all_of(call: Call) -> list[str]:
+    outcomes = each([call.name], lambda name: TOOLS[name](**call.arguments), return_exceptions=True)
+    return [f"error: {one}" if isinstance(one, Exception) else "done" for one in outcomes]
+"""
+_CALLS: list[dict[str, JsonValue]] = [
+    {"name": "weather", "arguments": {"city": "Rome"}},
+    {"name": "weather", "arguments": {"city": "Atlantis"}},
+    {"name": "weather", "arguments": {"town": "Rome"}},
+    {"name": "price", "arguments": {"cents": 2}},
+    {"name": 'it\'s "é"\n', "arguments": {}},
+]
+
+
+@pytest.mark.parametrize("name", ["any_error", "by_name", "tested", "all_of", "of_item", "changed"])
+def test_an_agent_reads_the_errors_of_its_tools_and_of_their_lookup(
+    name: str, tmp_path: Path
+) -> None:
+    with loaded(tmp_path, AGENT) as module:
+        outputs = [
+            World(others=real).run_json(getattr(module, name), {"call": call}).end.output
+            for call in _CALLS
+        ]
+    assert len({str(one) for one in outputs}) >= 2
+
+
+def test_an_agent_sees_the_text_of_pythons_key_error(tmp_path: Path) -> None:
+    with loaded(tmp_path, AGENT) as module:
+        run = World(others=real).run_json(module.any_error, {"call": _CALLS[-1]})
+        given = World(others=real).run_json(module.by_name, {"call": {**_CALLS[0], "name": "x"}})
+    assert run.end.output == f"KeyError: {_CALLS[-1]['name']!r}"
+    assert given.end.output == "no tool 'x'"
+
+
+@pytest.mark.parametrize("name", ["tested", "of_kind"])
+def test_a_key_that_is_known_to_be_in_the_table_needs_no_way_for_its_absence(
+    name: str, tmp_path: Path
+) -> None:
+    with loaded(tmp_path, AGENT) as module:
+        compiled = compile_workflow(getattr(module, name))
+    assert not {"str.__repr__"} & {*compiled.tasks}
+    assert "no such task" not in str(compiled.asl)

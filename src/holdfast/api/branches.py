@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
@@ -565,9 +566,87 @@ def each(
     batch: int,
     at_least: int,
 ) -> list[R | None]: ...
+@overload
+def each(
+    items: Iterable[tuple[A, B]],
+    function: Callable[[A, B], R],
+    /,
+    *,
+    concurrency: int = 0,
+    cancel_others: bool = ...,
+) -> list[R]: ...
+@overload
+def each(
+    items: Iterable[tuple[A, B]],
+    function: Callable[[A, B], R],
+    /,
+    *,
+    concurrency: int = 0,
+    return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
+) -> list[R | Exception]: ...
+@overload
+def each(
+    items: Iterable[tuple[A, B]],
+    function: Callable[[A, B], R],
+    /,
+    *,
+    concurrency: int = 0,
+    tolerate: int,
+) -> list[R | None]: ...
+@overload
+def each(
+    items: Iterable[tuple[A, B]],
+    function: Callable[[A, B], R],
+    /,
+    *,
+    concurrency: int = 0,
+    tolerate: int = ...,
+    at_least: int,
+) -> list[R | None]: ...
+@overload
+def each(
+    items: Iterable[tuple[A, B, C]],
+    function: Callable[[A, B, C], R],
+    /,
+    *,
+    concurrency: int = 0,
+    cancel_others: bool = ...,
+) -> list[R]: ...
+@overload
+def each(
+    items: Iterable[tuple[A, B, C]],
+    function: Callable[[A, B, C], R],
+    /,
+    *,
+    concurrency: int = 0,
+    return_exceptions: Literal[True],
+    tolerate: int = ...,
+    at_least: int = ...,
+) -> list[R | Exception]: ...
+@overload
+def each(
+    items: Iterable[tuple[A, B, C]],
+    function: Callable[[A, B, C], R],
+    /,
+    *,
+    concurrency: int = 0,
+    tolerate: int,
+) -> list[R | None]: ...
+@overload
+def each(
+    items: Iterable[tuple[A, B, C]],
+    function: Callable[[A, B, C], R],
+    /,
+    *,
+    concurrency: int = 0,
+    tolerate: int = ...,
+    at_least: int,
+) -> list[R | None]: ...
 def each(
     items: Iterable[Any],
-    function: Callable[[Any], Any],
+    function: Callable[..., Any],
     /,
     *,
     concurrency: int = 0,
@@ -580,6 +659,9 @@ def each(
     """Run `function` once per item, at most `concurrency` calls at the same time. At most 40 run at
     the same time, also with a greater number and with 0.
 
+    A function that takes two or more arguments gets the parts of an item that is a tuple, as in
+    `each(zip(orders, notes), lambda order, note: …)`.
+
     With `batch=n` each call gets a list of up to n items. With `return_exceptions=True` no call
     stops the others: the result has, in the place of each call that failed, its error. With
     `tolerate=n` up to n calls may fail, and the result has None in their places. With `at_least=n`
@@ -591,7 +673,8 @@ def each(
     given: Sequence[Any] = list(items)
     if batch is not None:
         given = [given[start : start + batch] for start in range(0, len(given), batch)]
-    branches = [_calling(function, item) for item in given]
+    several = _takes_several(function)
+    branches = [_calling(function, item, takes_several=several) for item in given]
     # The engine starts no more iterations at the same time.
     concurrency = min(concurrency or MAX_CONCURRENCY_DEFAULT, MAX_CONCURRENCY_DEFAULT)
     limits = _Limits(tolerate, at_least, return_exceptions, cancel_others)
@@ -684,8 +767,24 @@ def _require(name: str, number: int, *, least: int) -> None:
         raise ValueError(f"{name} is not {least} or more")
 
 
-def _calling(function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:
+def _calling(function: Callable[..., Any], item: Any, *, takes_several: bool) -> Callable[[], Any]:
+    if takes_several and isinstance(item, tuple):
+        return lambda: function(*item)
     return lambda: function(item)
+
+
+def _takes_several(function: Callable[..., Any]) -> bool:
+    """Return True for a function that cannot be called with one argument: it gets the parts of a
+    tuple. A function that takes one argument gets the tuple.
+    """
+    own = getattr(function, "function", function)  # of a task or workflow
+    try:
+        inspect.signature(own).bind(None)
+    except TypeError:
+        return True
+    except ValueError:  # a builtin without a signature
+        return False
+    return False
 
 
 def _returning_errors(branch: Callable[[], Any]) -> Callable[[], Any]:

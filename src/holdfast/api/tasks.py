@@ -347,6 +347,8 @@ class Task(_Declared[P, R]):
         renamed: str | None = None,
         runs_on: RunsOn | None = None,
         group: str | None = None,
+        cache: timedelta | None = None,
+        cache_version: str = "",
     ) -> None:
         self.runs_on = runs_on
         if isinstance(runs_on, Lambda):
@@ -359,6 +361,13 @@ class Task(_Declared[P, R]):
         if batch is not None:
             function = of_one(function, TaskError)
         super().__init__(function, name)
+        self.cache, self.cache_version = cache, cache_version
+        if cache is not None:
+            # Imported here because most tasks have no cache. Each module that is imported makes the
+            # start of a Lambda function slower.
+            from holdfast.api.caching import require_cache  # noqa: PLC0415
+
+            require_cache(self.name, cache, runs_on, has_batch=batch is not None)
         self.group = group
         if group is not None:
             # Imported here because most tasks have no group. Each module that is imported makes the
@@ -625,6 +634,8 @@ def task(
     limits: Sequence[Limit] = (),
     renamed: str | None = None,
     group: str | None = None,
+    cache: timedelta | None = None,
+    cache_version: str = "",
 ) -> MakesTask: ...
 @overload
 def task(
@@ -636,6 +647,8 @@ def task(
     idempotent: bool = False,
     limits: Sequence[Limit] = (),
     renamed: str | None = None,
+    cache: timedelta | None = None,
+    cache_version: str = "",
 ) -> MakesTask: ...
 @overload
 def task(
@@ -673,6 +686,8 @@ def task(
     renamed: str | None = None,
     runs_on: RunsOn | None = None,
     group: str | None = None,
+    cache: timedelta | None = None,
+    cache_version: str = "",
 ) -> Any:
     """Declare a durable step. It may do I/O. It is retried by `retry`; without one it is not
     retried.
@@ -684,6 +699,8 @@ def task(
     `runs_on`: an existing Lambda function, whose declaration has types and no code; a pool of
     workers, or containers.
     `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
+    `cache`: for so long, a call with equal arguments takes the result of an earlier one, in any
+    execution of the tenant. With another `cache_version` no earlier result counts.
     """
     make = functools.partial(
         Task,
@@ -697,6 +714,8 @@ def task(
         renamed=renamed,
         runs_on=runs_on,
         group=group,
+        cache=cache,
+        cache_version=cache_version,
     )
     return make if function is None else make(function)
 

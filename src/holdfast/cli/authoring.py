@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
         help="who runs them; default: %(default)s",
     )
     checking = command(
-        commands, "check", _check, "Say all that is wrong with workflows or state machines."
+        commands, "check", _check, "Report the problems of workflows or state machines."
     )
     checking.add_argument(
         "targets",

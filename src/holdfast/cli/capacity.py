@@ -20,7 +20,7 @@ _EXECUTIONS: Final = 20
 
 
 def add(commands: Any) -> None:
-    about = "Say which limit binds first when so many executions start."
+    about = "Report which limit binds first at a rate of starts."
     capacity = remote_command(commands, "capacity", _capacity, about)
     capacity.add_argument("workflow")
     capacity.add_argument("--starts", type=rate, required=True, metavar="N/UNIT", help="50/s")

@@ -303,6 +303,8 @@ def _what(row: JsonRow) -> str:
         parts.append(f"polled {own['polls']} times" if own["polls"] > 1 else "polled once")
     if row["type"] == "Migrated":
         parts.append(f"from {own['from'][:12]} to {own['to'][:12]}")
+    if "cached" in own:
+        parts.append(f"from the cache, a result of {own['cached']['execution']}")
     if row["type"] in _BY_HAND:
         words = {"by": own.get("by"), "because": own.get("reason")}
         parts += [f"{word} {text}" for word, text in words.items() if text]

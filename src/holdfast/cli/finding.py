@@ -54,7 +54,7 @@ def add(commands: Any) -> None:
     show_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
     add_watch(show_parser, "it has ended")
     history_parser = remote_command(
-        commands, "history", history, "Show all that happened in an execution."
+        commands, "history", history, "Show the history of an execution."
     )
     history_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
 

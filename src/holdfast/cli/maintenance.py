@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
         commands,
         "doctor",
         doctor,
-        "Find what should move and does not, and say why. Exit status 1: something was found.",
+        "Find executions that do not progress, and the reason. Exit status 1: something was found.",
     )
     doctor_parser.add_argument(
         "execution", nargs="?", metavar="ID", help="or its name; default: all that are running"

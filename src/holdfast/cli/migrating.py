@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
         commands,
         "deploy-check",
         deploy_check,
-        "Say what this code would do to the executions that run.",
+        "Report what this code would change for running executions.",
     )
     checking.add_argument("modules", nargs="*", metavar="MODULE", help=MODULES_HELP)
     checking.add_argument("--report", type=Path, metavar="FILE", help="a saved one, for CI")

@@ -23,7 +23,7 @@ _COUNTED_MAX: Final = 1_000
 
 def add(commands: Any) -> None:
     pause_parser = remote_command(
-        commands, "pause", pause, "Pause an execution, a task, a workflow or all: nothing begins."
+        commands, "pause", pause, "Pause an execution, a task, a workflow or everything."
     )
     _add_subject(pause_parser)
     pause_parser.add_argument(
@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
         help="not of one execution; the pause ends by itself: in 90min, 36h, 2d, or at a time",
     )
     resume_parser = remote_command(
-        commands, "resume", resume, "Continue a paused execution, task, workflow or all."
+        commands, "resume", resume, "Continue a paused execution, task, workflow or everything."
     )
     _add_subject(resume_parser)
     resume_parser.add_argument("--reason", required=True, help="the history keeps it")

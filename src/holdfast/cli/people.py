@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     inbox_parser.add_argument("--limit", type=int, metavar="N", help="1 to 100")
     inbox_parser.add_argument("--after", metavar="CURSOR", help="as the page before prints it")
     abouts = {
-        "claim": "Say that you work on a question: others cannot answer it.",
+        "claim": "Reserve a question: others cannot answer it.",
         "release": "Let others answer a claimed question again.",
         "delegate": "Give a question to another person or role.",
     }

@@ -13,7 +13,7 @@ from holdfast.errors import RequestError
 
 def add(commands: Any) -> None:
     event_parser = remote_command(
-        commands, "event", event, "Tell those who wait that something happened."
+        commands, "event", event, "Send an event to the executions that wait for it."
     )
     event_parser.add_argument("name")
     event_parser.add_argument("--key", required=True, help="the business key that they wait with")

@@ -79,7 +79,13 @@ from holdfast.compiler.hints import hints_of
 from holdfast.compiler.ir import Assign, Note, SourcePlace, StatementBlock, StepStatement
 from holdfast.compiler.keyed import check_key
 from holdfast.compiler.searching import Noted, declared_kinds, noted_at_start
-from holdfast.compiler.secret_places import check_secrets, crossing, crossing_of
+from holdfast.compiler.secret_places import (
+    calls_of,
+    check_cached,
+    check_secrets,
+    crossing,
+    crossing_of,
+)
 from holdfast.compiler.shapes import shapes_of
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.source import Source
@@ -260,6 +266,7 @@ def _secrets_of(graph: Dag) -> tuple[str, ...]:
 
     origin = SourcePlace(spot_of(graph.written).span, "")
     steps = (crossing_of(origin, step.task) for step in (*graph.steps, *graph.compensations))
+    check_cached(((origin, step.task) for step in graph.steps), refuse)
     return check_secrets(chain(crossing_of(origin, graph), *steps), refuse)
 
 
@@ -335,6 +342,7 @@ def _compile(
             )
         own = () if node is None else crossing_of(_place_of(unit, node), workflow)
         secrets = check_secrets((*own, *crossing(statements)), report)
+        check_cached(calls_of(statements), report)
         if unit.diagnostics:
             raise CompileErrors(unit.diagnostics)
         emitted = _emit(unit, workflow, block, secrets)

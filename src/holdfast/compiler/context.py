@@ -181,13 +181,24 @@ class LibrarySteps:
 
     `helpers`: the plain helpers whose bodies contain such steps, so that they are no expressions.
     `rewritten`: the expressions that replace others with the same meaning.
-    `caught`: the classes that the handlers around the present statement name, without Exception.
+    `caught`: the classes that the handlers around the present statement name. Exception counts
+    only where the handler reads the error: without that, no one sees the error's name.
     """
 
     steps: dict[ast.expr, LibraryStep | NamedFailure] = field(default_factory=dict)
     helpers: set[ast.FunctionDef] = field(default_factory=set)
     rewritten: dict[ast.expr, ast.expr] = field(default_factory=dict)
     caught: list[type[BaseException]] = field(default_factory=list)
+
+    @contextmanager
+    def catching(self, classes: Iterable[type[BaseException]]) -> Iterator[None]:
+        """Record the classes while the body of their handlers is lowered."""
+        kept = len(self.caught)
+        self.caught.extend(classes)
+        try:
+            yield
+        finally:
+            del self.caught[kept:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +382,8 @@ class Unit:
         self.changed: dict[ast.FunctionDef, frozenset[str]] = {}
         #: For each called function, the arguments of the call with those of `*names` gathered.
         self.rest_arguments: dict[ast.expr, Any] = {}
+        #: For each call with `*pair` and the lengths of such tuples, the call without stars.
+        self.spread_calls: dict[tuple[ast.Call, tuple[int, ...]], ast.Call] = {}
         #: For each conditional expression that contains steps, the `if` statement that replaces it.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
         #: For each change of an inner list, the assignment that replaces the change. None when

@@ -77,7 +77,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "HF157": "a call of a workflow that has a key, or a later start of one",
         "HF159": "a way through the handling of a request without a reply at its end",
         "HF161": "two tasks of one name in one workflow",
-        "HF160": "a request that is not received by a `with` of its own",
+        "HF160": "a request that is not received by a `with`, under a name",
         "HF370": "a wait for a condition with other settings than constants that are possible",
         "HF371": "a wait for a condition of a task that never returns None",
         "HF180": "a service of AWS that does not exist",

@@ -424,14 +424,14 @@ class RunFirst:
 
 @dataclass(frozen=True, slots=True)
 class RunEach:
-    """Run a branch for each item. `parameter` is None when the branch does not use its item.
-    Without `concurrency` all may run at once.
+    """Run a branch for each item. `parameters` get the item, or its parts; there are none when the
+    branch does not use its item. Without `concurrency` all may run at once.
 
     `needed` calls must succeed (None: all), and `tolerated` may fail (None: none).
     """
 
     items: TypedQuery
-    parameter: str | None
+    parameters: tuple[Target, ...]
     body: StatementBlock
     concurrency: TypedQuery | None
     needed: TypedQuery | None

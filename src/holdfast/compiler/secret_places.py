@@ -71,6 +71,29 @@ def crossing_of(
     yield origin, f"{called.name}.result", signature.result
 
 
+def check_cached(tasks: Iterable[tuple[SourcePlace, Task[..., Any]]], report: ReportSecret) -> None:
+    """Refuse a cache for a task that gets a secret or returns one: its result would be stored for
+    other executions, and the same secret is encrypted in another way each time.
+    """
+    for origin, task in tasks:
+        types = (type_ for _, _, type_ in crossing_of(origin, task))
+        if task.cache is not None and any(map(secret_in, types)):
+            message = f"`{task.name}` has a cache, and a secret in its arguments or its result"
+            report(origin, _CODE, message, f"{task.name} without cache=")
+
+
+def calls_of(
+    statements: Iterable[Statement],
+) -> Iterator[tuple[SourcePlace, Task[..., Any]]]:
+    """Yield each call of a task."""
+    for statement in statements:
+        match statement:
+            case StepStatement(origin, TaskAction(task)):
+                yield origin, task
+            case _:
+                pass
+
+
 def check_secrets(
     values: Iterable[tuple[SourcePlace, str, Type]], report: ReportSecret
 ) -> tuple[str, ...]:

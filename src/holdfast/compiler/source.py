@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from holdfast.api.tasks import Workflow
 from holdfast.compiler.default_dicts import write_default_dicts
 from holdfast.compiler.match_groups import write_match_groups
+from holdfast.compiler.walking import walk
 
 _SPACE_INSIDE_BRACKETS = re.compile(r"(?<=[(\[{]) | (?=[)\]}])")
 _TRAILING_COMMA = re.compile(r", ?(?=[)\]}])")
@@ -52,7 +53,7 @@ class Source:
         text = inspect.getsource(module)
         has_lambdas = "lambda" in text
         functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
-        for node in ast.walk(ast.parse(text)):
+        for node in walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 functions[_first_line(node)] = node
                 if has_lambdas:
@@ -113,7 +114,7 @@ _BODIES: Final = ("body", "orelse", "finalbody")
 
 def _name_lambdas(function: ast.AST) -> None:
     """Write `total = lambda line: …` inside of a function as the `def` that it is."""
-    for node in ast.walk(function):
+    for node in walk(function):
         for field in _BODIES:
             body = getattr(node, field, None)
             if isinstance(body, list):

@@ -360,7 +360,9 @@ def _succeeded(decision: Decision, fact: facts.Succeeded) -> None:
             assert isinstance(waiting, Attempt)
             _poll_again(decision, frame, waiting, rule)
         case TaskState():
-            own = {"by": fact.by} if fact.by else {}
+            own: dict[str, Any] = {"by": fact.by} if fact.by else {}
+            if fact.cached is not None:
+                own["cached"] = fact.cached
             _complete(decision, frame, state, fact.output, **own)
         case MapState():
             map_run.attempt_succeeded(decision, frame, state, fact.output)
@@ -466,7 +468,8 @@ def _event_received(decision: Decision, fact: facts.EventReceived) -> None:
 
 def _complete(decision: Decision, frame: Frame, state: TaskState, output: Any, **own: Any) -> None:
     assert isinstance(frame.waiting, Attempt | Awaiting)
-    previous = started_event(decision, frame, state)
+    has_begun = "cached" not in own
+    previous = started_event(decision, frame, state) if has_begun else frame.previous
     too_large = oversize(decision, result_name(state, frame.waiting), output)
     if too_large is not None:
         _fail(decision, frame, previous, too_large.error, too_large.cause)

@@ -108,13 +108,15 @@ class Forked:
 @dataclass(frozen=True, slots=True)
 class Succeeded:
     """The result of an attempt, or the answer to a callback or a person's task. `by` is the author
-    of an answer, "" for none.
+    of an answer, "" for none. `cached`: no attempt was begun, because an earlier call with equal
+    arguments has given the result: in which execution, and when.
     """
 
     entry: int
     attempt: int
     output: Json
     by: str = ""
+    cached: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)

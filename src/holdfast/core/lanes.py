@@ -221,7 +221,8 @@ def _is_joined(decision: Decision, owner: Frame) -> bool:
     assert isinstance(lanes, Lanes)
     is_reached = lanes.needed is not None and lanes.succeeded >= lanes.needed
     # Where errors are results, a failure too many also ends the other lanes with a join.
-    if is_reached or lanes.failed > lanes.tolerated:
+    is_over = lanes.failed > lanes.tolerated and _returns_errors(decision, owner)
+    if is_reached or is_over:
         if not cancelling.close(decision, owner, {"then": "join"}):
             flow.abort_lanes(decision, owner, None)
             join(decision, decision.frame(owner.id))

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from holdfast.asl.documents import StateJson
 from holdfast.asl.resources import POOL, is_polled
 from holdfast.core.migrating import keeps_key
 from holdfast.migration.matching import Matching, Renames, branch_text, contents_differ, match
@@ -149,6 +150,9 @@ class Migration:
             why = f"`{line.state}` has {len(before)} branches and would have {len(after)}"
             yield self._say(line, why, target.name)
             return
+        if line.ended and _returns_errors(place.state) != _returns_errors(target.state):
+            why = f"`{line.state}` has results, and errors are results in one of the versions only"
+            yield self._say(line, why, target.name)
         is_map = place.state["Type"] == "Map"
         for number in sorted({0 if is_map else one for one in line.ended}):
             old = branch_text(self.old, place.name, number, self.renames, self._variables)
@@ -295,6 +299,10 @@ class Migration:
                     if errors in after
                 }
         return found
+
+
+def _returns_errors(state: StateJson) -> bool:
+    return bool(state.get("Holdfast", {}).get("ReturnErrors", False))
 
 
 def _kind_of(place: Place) -> str:

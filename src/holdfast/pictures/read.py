@@ -290,6 +290,8 @@ def _lines(kind: NodeKind, state: Mapping[str, Any]) -> Iterator[str]:
     for field, sign in (("ToleratedFailureCount", ""), ("ToleratedFailurePercentage", " %")):
         if field in state:
             yield f"tolerates {plain(state[field])}{sign} failures"
+    if marked.get("ReturnErrors") is True:
+        yield "errors are results"
     if tolerated != 0 and not unguarded(tolerated).endswith(f" - {unguarded(needed)}"):
         yield f"tolerates {amount(tolerated, 'failures')}"
 

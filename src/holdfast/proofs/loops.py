@@ -155,11 +155,22 @@ def is_wait(level: MachineLevel, name: str, *, with_computed: bool = False) -> b
             return with_computed if whole(seconds) is None else bool(whole(seconds))
         case "Parallel":
             branches = level.inner[name]
-            needed = whole(state.get("Holdfast", {}).get("Needed", len(branches))) or 0
+            needed = _ends_needed(state.get("Holdfast", {}), len(branches))
             waiting = sum(_waits_on_all_ways(one, with_computed=with_computed) for one in branches)
             return waiting > len(branches) - needed
         case kind:
             return kind == "Task" and kind_of(state) in WAITS
+
+
+def _ends_needed(extension: StateJson, count: int) -> int:
+    """Return how many branches of a Parallel must end, at least, before the flow goes on. Where
+    errors are results, so many failures as are not tolerated are enough.
+    """
+    needed = whole(extension.get("Needed", count)) or 0
+    if not extension.get("ReturnErrors", False):
+        return needed
+    tolerated = whole(extension.get("Tolerated", 0)) or 0
+    return min(needed, tolerated + 1)
 
 
 def _waits_on_all_ways(level: MachineLevel, *, with_computed: bool) -> bool:

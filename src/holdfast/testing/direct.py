@@ -16,6 +16,7 @@ from holdfast.api.harness import ContinueAsNew, OwnExecution, harness
 from holdfast.api.tasks import Polling, Retry, Task, Workflow
 from holdfast.asl.program import PollRule, Retrier
 from holdfast.core.retry import delay_ms, poll_delay_ms
+from holdfast.limits import STATE_SECONDS_MAX
 from holdfast.testing.ends import End, RunTimedOut, end_of_error
 from holdfast.testing.line import ControlLine, Group, current_line
 from holdfast.testing.lines import ControlLines
@@ -104,7 +105,7 @@ class _Direct:
 
         line.body = body
         if workflow.timeout is not None:
-            timeout_ms = _milliseconds(workflow.timeout.total_seconds())
+            timeout_ms = _whole_milliseconds(workflow.timeout.total_seconds())
 
             def expire(_: Over) -> None:
                 self._stop(execution, "TIMED_OUT")
@@ -265,7 +266,7 @@ class _Direct:
             name=name,
             arguments={key: value for key, value in plain.items() if value is not None},
             subject=payload,
-            timeout_ms=None if timeout_seconds is None else _milliseconds(timeout_seconds),
+            timeout_ms=None if timeout_seconds is None else _whole_milliseconds(timeout_seconds),
             oldest_ms=None if kept else started_ms,
         )
         answer = self.lines.wait(line, place).answer
@@ -276,7 +277,7 @@ class _Direct:
         return parse_payload(payload, answer.output, SEALS)
 
     def sleep(self, seconds: float, /) -> None:
-        self._sleep_ms(_milliseconds(seconds))
+        self._sleep_ms(_whole_milliseconds(seconds))
 
     def sleep_until(self, moment: datetime, /) -> None:
         self._sleep_ms(self._until_ms(moment, "sleep_until"))
@@ -309,7 +310,7 @@ class _Direct:
             name=name,
             arguments={"key": key, "data": to_json(data)},
             subject=returns,
-            timeout_ms=None if timeout_seconds is None else _milliseconds(timeout_seconds),
+            timeout_ms=None if timeout_seconds is None else _whole_milliseconds(timeout_seconds),
         )
         answer = self.lines.wait(line, place).answer
         if answer is None:
@@ -401,7 +402,7 @@ class _Direct:
         return self.lines.branch(line, group, concurrency)
 
     def timeout(self, seconds: float, /) -> AbstractContextManager[None]:
-        return self._scope(_milliseconds(seconds))
+        return self._scope(_whole_milliseconds(seconds))
 
     def shielded(self) -> AbstractContextManager[None]:
         return self._scope(None)
@@ -454,7 +455,18 @@ def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> 
 
 
 def _timeout_ms(timeout: timedelta | None) -> int | None:
-    return None if timeout is None else _milliseconds(timeout.total_seconds())
+    return None if timeout is None else _whole_milliseconds(timeout.total_seconds())
+
+
+def _whole_milliseconds(seconds: float) -> int:
+    """Return the duration of a wait in milliseconds. Raises ValueError where the engine fails the
+    step: it waits for whole seconds, and not for longer than three years.
+    """
+    if seconds != int(seconds) or seconds > STATE_SECONDS_MAX:
+        raise ValueError(
+            f"a wait takes whole seconds, at most {STATE_SECONDS_MAX:,}, and not {seconds:,}"
+        )
+    return int(seconds) * 1_000
 
 
 def _milliseconds(seconds: float) -> int:

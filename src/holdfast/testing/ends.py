@@ -49,4 +49,8 @@ class End:
 
 def end_of_error(error: Exception) -> End:
     name = error_names.TIMEOUT if type(error) is RunTimedOut else type(error).__name__
-    return End("FAILED", None, name, cause_of_error(error), isinstance(error, _OF_EXPRESSIONS))
+    cause = cause_of_error(error)
+    if isinstance(error, AssertionError):
+        # pytest adds the compared values to the text of an `assert` in a module of tests.
+        cause = cause.partition("\nassert ")[0]
+    return End("FAILED", None, name, cause, isinstance(error, _OF_EXPRESSIONS))

@@ -69,6 +69,8 @@ class WaitingPlace:
     #: An event that was sent before this time does not fit the wait.
     oldest_ms: int | None = None
     is_closed: bool = False
+    #: True when a task with a cache has the result of an earlier call, and does not run.
+    is_cached: bool = False
     #: After how many milliseconds a `send` or `start` has its effect; None when it is at once.
     after_ms: int | None = None
     #: Starts the child execution of a "workflow" place, if the script gives it no outcome.

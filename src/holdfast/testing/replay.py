@@ -459,7 +459,8 @@ def _result(frame: Frame, event: Event) -> Fact | None:
         case "TaskSubmitted":
             return Submitted(*ticket, details.get("output"))
         case _:
-            return Succeeded(*ticket, details.get("output"))
+            cached = event.holdfast.get("cached")
+            return Succeeded(*ticket, details.get("output"), cached=cached)
 
 
 def _opened(state: Execution) -> Iterator[tuple[RunPath, int, _Call]]:

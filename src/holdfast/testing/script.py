@@ -23,6 +23,7 @@ from holdfast.api.tasks import (
     running_task,
 )
 from holdfast.limits import REQUEST_SUFFIX
+from holdfast.testing.cached import CachedResults
 from holdfast.testing.outcomes import (
     UNSCRIPTED,
     InTurn,
@@ -133,6 +134,7 @@ class Script:
     _sent_by_functions: dict[int, Sent] = field(default_factory=dict)
     #: What the scripted function that runs now has sent.
     sending: list[Sent] = field(default_factory=list)
+    cached: CachedResults = field(default_factory=CachedResults)
     _run_themselves: set[str] = field(default_factory=set)
     #: The last progress in a heartbeat of each step, for its next attempt.
     _progress: dict[str, Any] = field(default_factory=dict)

@@ -46,12 +46,15 @@ class Call:
     #: True when the arguments contain sets. The order of their items has no meaning, so a
     #: comparison ignores it.
     has_sets: bool = field(default=False, repr=False, compare=False)
+    #: True for a task with a cache that did not run: an earlier call has given the result.
+    from_cache: bool = False
 
     def __str__(self) -> str:
         number = f" (attempt {self.attempt})" if self.attempt > 1 else ""
         bound = "" if self.timeout is None else f", timeout {self.timeout:g} s"
         later = "" if self.after is None else f", after {self.after:g} s"
         where = f" in branch {self.path}" if self.path else ""
+        where += " from the cache" if self.from_cache else ""
         what = f"{self.kind} {self.name}".rstrip()
         return f"{self.at:g} s: {what} {self.arguments!r}{number}{bound}{later}{where}"
 
@@ -156,6 +159,8 @@ class Timeline:
     def _over(self, place: WaitingPlace, answer: ScriptedAnswer | None) -> Over:
         place.is_closed = True
         self._leave_limits(place)
+        if answer is not None and answer.error is None:
+            self.script.cached.keep(place, answer.output, self.now_ms)
         return Over(place, answer)
 
     # Limits.
@@ -194,7 +199,9 @@ class Timeline:
                 self._begin(place)
 
     def _begin(self, place: WaitingPlace) -> None:
-        if not self._is_let_in(place):
+        cached = self.script.cached.find(place, self.now_ms)
+        place.is_cached = cached is not None
+        if not place.is_cached and not self._is_let_in(place):
             return
         place.begins_ms = self.now_ms
         if place.kind != "silent":
@@ -205,6 +212,8 @@ class Timeline:
                 self._push(self.now_ms + place.timeout_ms, _Entry(place))
             case "workflow":
                 self._begin_child(place)
+            case "task" | "pure" if cached is not None:
+                self._push(self.now_ms, _Entry(place, ScriptedAnswer(0, output=cached.output)))
             case "task" | "pure":
                 answer = self.script.task_answer(place, self._count(place))
                 self._send_all(answer.sends)
@@ -259,6 +268,7 @@ class Timeline:
                 timeout=None if timeout is None or is_sleep else timeout / 1_000,
                 after=None if place.after_ms is None else place.after_ms / 1_000,
                 has_sets=takes_sets(place.subject),
+                from_cache=place.is_cached,
             )
         )
 

@@ -16,6 +16,7 @@ from holdfast.api.limits import Limit
 from holdfast.api.tasks import Task, Workflow
 from holdfast.limits import EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.sealed import hidden
+from holdfast.testing.cached import CachedResults
 from holdfast.testing.compare import Difference, difference
 from holdfast.testing.compiled import run_compiled
 from holdfast.testing.definitions import definition_of, introduce, received_by, with_children
@@ -136,6 +137,8 @@ class World:
         self._running: Script | None = None
         self._requests = 0
         self._stop: timedelta | None = None
+        #: The results of tasks with a cache, from the runs so far.
+        self._cached = CachedResults()
 
     def send(
         self, event: str, payload: Any = None, *, key: str | None = None, at: timedelta
@@ -224,6 +227,7 @@ class World:
         except ScriptError as error:
             # The mistake is in the test, so the frames of the test kit would not help the author.
             raise error.with_traceback(None) from None
+        cached, script.cached = script.cached, self._cached.copy()
         script.is_replay = True
         compiled = direct if is_volatile else run_compiled(workflow, normal, script, stop_ms)
         has_sets = gives_sets(workflow)
@@ -232,6 +236,7 @@ class World:
             raise Difference(
                 f"{workflow.name} compiled does not do what its Python does.\n{differs}"
             )
+        self._cached = cached
         assert direct.end is not None
         ended = timedelta(milliseconds=direct.ended_ms - self._started_ms)
         assert compiled.end is not None
@@ -255,6 +260,7 @@ class World:
             received=received_by(workflow),
             limits=self._limits,
             calls_max=self._calls_max,
+            cached=self._cached.copy(),
         )
 
 

@@ -17,7 +17,7 @@ def flow(order: Order, prices: dict[str, int], numbers: list[int]) -> None:
     if price != 0:
         price = 1 // price
     try:
-        price = prices["z"]
+        price = prices.pop("z")
     except Exception:
         notify("a", "failed")
         notify("a", "an error")

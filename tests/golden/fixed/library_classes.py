@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import reduce
 from datetime import datetime, timedelta
 
 from holdfast import pure, task, workflow
@@ -39,6 +40,12 @@ def grouped(words: list[str]) -> str:
 @workflow
 def matched(n: int) -> str:
     found = re.match("(a)", str(n))
+    values = [n]
+    total = reduce(lambda total, one: total + one, values, 0)
+    groups: dict[int, list[int]] = {}
+    for one in values:
+        key = one
+        groups.setdefault(key, []).append(one)
     return found.group(1) if found else ""
 
 

@@ -65,6 +65,15 @@ def told(token: SecretStr) -> SecretStr:
     return token
 
 
+@task
+def sign(token: SecretStr) -> str: ...
+
+
+@workflow
+def signed(token: SecretStr) -> str:
+    return sign(token)
+
+
 @workflow
 def odd(token: SecretStr | None) -> None:
     perhaps(token)

@@ -261,6 +261,24 @@ TOLERATED = Scenario(
         )
     },
 )
+ERRORS = Scenario(
+    "errors as results",
+    "two lanes fail where one may, and nothing is raised",
+    {
+        "main": machine(
+            {
+                "some": _parallel(
+                    "end",
+                    _branch(("a", _wait(2, "a 2")), ("a 2", {"Type": "Fail", "Error": "A"})),
+                    _branch(("b", _wait(5, "b 2")), ("b 2", {"Type": "Fail", "Error": "B"})),
+                    _branch(("c", _wait(9, "c 2")), ("c 2", call("c"))),
+                    Holdfast={"Tolerated": 1, "ReturnErrors": True},
+                ),
+                "end": _DONE,
+            }
+        )
+    },
+)
 ITEMS = Scenario(
     "items",
     "two at once, each slower than the next one",
@@ -636,11 +654,15 @@ def _count_failures(patch: Patch) -> None:
 def _tolerate_one_more(patch: Patch) -> None:
     real = lanes.is_tolerated
 
-    def is_tolerated(decision: Any, lane: Any, owner: Any) -> bool:
+    def is_tolerated(decision: Any, lane: Any, owner: Any, *failure: Any) -> bool:
         waiting = owner.waiting._replace(tolerated=owner.waiting.tolerated + 1)
-        return real(decision, lane, owner._replace(waiting=waiting))
+        return real(decision, lane, owner._replace(waiting=waiting), *failure)
 
     patch.setattr(lanes, "is_tolerated", is_tolerated)
+
+
+def _forget_what_did_not_end(patch: Patch) -> None:
+    patch.setattr(lanes, "_CANCELLED", None)
 
 
 # -- deadlines and redrives ------------------------------------------------------------------------
@@ -759,6 +781,7 @@ PLANTED = (
     Planted("a lane that has to unwind is dropped", _drop_who_has_to_unwind, _I10, LOSERS, {}),
     Planted("a quorum counts failures", _count_failures, _I11, QUORUM, {}),
     Planted("one more failure is tolerated", _tolerate_one_more, _I11, TOLERATED, {}),
+    Planted("a lane that did not end has no result", _forget_what_did_not_end, _I11, ERRORS, {}),
     Planted("a block's time is forgotten behind a shield", _ignore_lateness, _I9, LATE, {}),
     Planted("a success is redriven", _redrive_a_success, _I9, SHORT, {}, _REDRIVES),
     Planted("a redrive is never carried out", _redrive_nothing, _I9, REDRIVEN, {}, _REDRIVES),

@@ -52,6 +52,32 @@ PAID_TWICE = Scenario(
     },
     events=(Brought(2, "paid", "k1", 1, "e1"), Brought(90, "paid", "k1", 2, "e2")),
 )
+SINCE_THE_START = Scenario(
+    "paid before the start and after it",
+    "a child starts after the first of two events, and uses no event of before its start",
+    {
+        "main": machine(
+            {
+                "nap": {"Type": "Wait", "Seconds": 60, "Next": "child"},
+                "child": {
+                    "Type": "Task",
+                    "Resource": "holdfast:workflow:child",
+                    "Arguments": {},
+                    "End": True,
+                },
+            }
+        ),
+        "child": machine(
+            {
+                "nap": {"Type": "Wait", "Seconds": 600, "Next": "first"},
+                "first": wait_for("paid", "done", TimeoutSeconds=3_600, Catch=_GIVE_UP)
+                | {"Arguments": {"event": "paid", "key": "k1", "kept": False}},
+                "done": _DONE,
+            }
+        ),
+    },
+    events=(Brought(2, "paid", "k1", 1, "e1"), Brought(300, "paid", "k1", 2, "e2")),
+)
 EARLY = Scenario(
     "paid early",
     "the event is there before an execution waits for it, and the waits are long",
@@ -231,6 +257,15 @@ def through(handler: Handler, change: Callable[[Effect], Effect | None]) -> Hand
 def _changed(patch: Patch, name: str, change: Callable[[Effect], Effect | None]) -> None:
     real = getattr(Front, name)
     patch.setattr(Front, name, lambda self, *given: through(real(self, *given), change))
+
+
+def _takes_events(patch: Patch, *, of_any_age: bool) -> None:
+    """Let a wait without kept events use an event of any age, or none that is there before it."""
+
+    def takes_event_of(self: Execution, awaiting: Awaiting, stored_ms: int) -> bool:
+        return awaiting.takes_kept_events or of_any_age or stored_ms >= awaiting.since_ms
+
+    patch.setattr(Execution, "takes_event_of", takes_event_of)
 
 
 # -- events ----------------------------------------------------------------------------------------
@@ -499,6 +534,20 @@ _CALLERS = {"callers": 3, "has_other_input": False}
 
 PLANTED = (
     Planted("an early event is dropped", _drop_early_events, _I7, PAID_TWICE, {}),
+    Planted(
+        "an event of before the start is used",
+        partial(_takes_events, of_any_age=True),
+        _I7,
+        SINCE_THE_START,
+        {},
+    ),
+    Planted(
+        "an event between the start and the wait is not used",
+        partial(_takes_events, of_any_age=False),
+        _I7,
+        SINCE_THE_START,
+        {},
+    ),
     Planted("an early event is not listed", _forget_to_list, _I7, PAID_TWICE, {}),
     Planted("an event is kept twice", _keep_events_twice, _I7, PAID_TWICE, {"duplicated": 0.3}),
     Planted("an event is used after its use", _use_events_again, _I7, ONE_EVENT, {}),

@@ -34,6 +34,7 @@ from holdfast.compiler.expressions.query import (
     FieldOf,
     FunctionCall,
     FunctionLiteral,
+    ItemOf,
     QueryTree,
     Variable,
     expression,
@@ -62,6 +63,7 @@ from holdfast.compiler.ir import (
     StatementBlock,
     StepStatement,
     StopExecution,
+    Target,
     TaskAction,
     WaitForEvent,
 )
@@ -166,14 +168,14 @@ class StepEmitter:
             body = (If(taken, TypedQuery(test, BOOL), branch, body),)
         items = TypedQuery(ArrayOf(tuple(map(Constant, numbers))), ListOf(INT))
         counts = (parallel.concurrency, parallel.needed, parallel.tolerated, parallel.errors)
-        return self._each(RunEach(items, None, body, *counts), origin)
+        return self._each(RunEach(items, (), body, *counts), origin)
 
     def _each(self, each: RunEach, origin: SourcePlace) -> dict[str, Any]:
         body = each.body
-        if each.parameter is not None:
-            given = TypedQuery(FieldOf(STATES, "input"), UNKNOWN)
-            taken = SourcePlace(origin.span, f"item: {each.parameter}")
-            body = (Assign(taken, ((each.parameter, given),)), *body)
+        if each.parameters:
+            values = tuple((one.variable, _part_of_item(one)) for one in each.parameters)
+            names = ", ".join(one.variable for one in each.parameters)
+            body = (Assign(SourcePlace(origin.span, f"item: {names}"), values), *body)
         machine = self.emit_block(self.machine, body)
         processor = {"ProcessorConfig": {"Mode": "INLINE"}, **machine}
         state = {"Type": "Map", "Items": template(each.items.query), "ItemProcessor": processor}
@@ -181,6 +183,12 @@ class StepEmitter:
         if concurrency is not None:
             state["MaxConcurrency"] = concurrency
         return {**state, **_extended(_quorum(each))}
+
+
+def _part_of_item(target: Target) -> TypedQuery:
+    item = FieldOf(STATES, "input")
+    part = item if target.part is None else ItemOf(item, Constant(target.part))
+    return TypedQuery(part, UNKNOWN)
 
 
 def _above_zero(count: TypedQuery | None) -> JsonValue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -11,7 +12,7 @@ from holdfast.api.tasks import Task
 from holdfast.compiler.context import Environment, TypedQuery, Unit
 from holdfast.compiler.expressions.outside import from_outside
 from holdfast.compiler.expressions.query import Constant, FieldOf, QueryTree, Variable
-from holdfast.compiler.types.types import ListOf, is_refused
+from holdfast.compiler.types.types import ListOf, TupleOf, is_refused
 from holdfast.compiler.variable_names import VariableScopeNames
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def parameters_of(node: ast.Lambda | ast.FunctionDef) -> list[ast.arg]:
 
 def given_arguments(expressions: Expressions, call: ast.Call, called: Called) -> list[Given] | None:
     """Return the arguments in the order of the call, then the defaults; None when refused."""
+    call = spread_tuples(expressions, call)
     unit, node = expressions.unit, called.node
     pairs = _pairs(_with_rest(unit, _bound(call, called.bound), node), node)
     if pairs is None:
@@ -78,6 +80,53 @@ def given_arguments(expressions: Expressions, call: ast.Call, called: Called) ->
             value = _default(expressions, call, called, parameter.arg)
             given.append(Given(parameter, None, value))
     return None if any(is_refused(one.value.type) for one in given) else given
+
+
+def spread_tuples(expressions: Expressions, call: ast.Call) -> ast.Call:
+    """Return the call with `pair[0], pair[1]` in place of `*pair`, where `pair` is a name or a
+    field with a tuple of a known length.
+
+    It is the same node each time the call is lowered with tuples of these lengths: a loop is
+    lowered again when the type of a name has changed.
+    """
+    lengths = tuple(_length(expressions, argument) for argument in call.args)
+    if not any(lengths):
+        return call
+    known = expressions.unit.spread_calls
+    if (call, lengths) not in known:
+        spread: list[ast.expr] = []
+        for argument, length in zip(call.args, lengths, strict=True):
+            if isinstance(argument, ast.Starred) and length:
+                spread += [_part(argument.value, number) for number in range(length)]
+            else:
+                spread.append(argument)
+        made = ast.Call(copy.copy(call.func), spread, call.keywords)
+        known[call, lengths] = ast.copy_location(made, call)
+    return known[call, lengths]
+
+
+def _is_path(node: ast.expr) -> bool:
+    match node:
+        case ast.Name():
+            return True
+        case ast.Attribute(value=value) | ast.Subscript(value=value, slice=ast.Constant()):
+            return _is_path(value)
+        case _:
+            return False
+
+
+def _length(expressions: Expressions, node: ast.expr) -> int:
+    """Return the length of the tuple in `*pair`; 0 for other arguments and other values."""
+    if not isinstance(node, ast.Starred) or not _is_path(node.value):
+        return 0
+    with expressions.unit.trial():
+        type_ = expressions.lower(node.value).type
+    return len(type_.elements) if isinstance(type_, TupleOf) else 0
+
+
+def _part(value: ast.expr, number: int) -> ast.expr:
+    part = ast.copy_location(ast.Constant(number), value)
+    return ast.copy_location(ast.Subscript(value, part, ast.Load()), value)
 
 
 def _is_function(expressions: Expressions, node: ast.expr) -> bool:

@@ -8,6 +8,7 @@ import ast
 import builtins
 import collections
 import hashlib
+import itertools
 from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
@@ -260,6 +261,7 @@ _INSTEAD: Final[Mapping[object, str]] = MappingProxyType(
         collections.defaultdict: "groups = {}, then groups.setdefault(key, []).append(one), "
         "or counts[key] = counts.get(key, 0) + 1",
         collections.Counter: "counts = {}, then counts[key] = counts.get(key, 0) + 1",
+        itertools.groupby: "groups = {}, then groups.setdefault(key, []).append(one)",
         collections.OrderedDict: "a dict keeps its order: {}",
         collections.deque: "a list: waiting = [], waiting.append(one), waiting.pop(0)",
     }

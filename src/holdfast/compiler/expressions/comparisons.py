@@ -46,6 +46,7 @@ from holdfast.compiler.types.types import (
     TextOf,
     TupleOf,
     Type,
+    as_text,
     describe,
     element_of,
     is_numeric,
@@ -300,7 +301,7 @@ def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) ->
     key = sought(of.type, item) if isinstance(of.type, DictOf) else None
     if key is not None:
         return TypedQuery(FunctionCall("exists", (FunctionCall("lookup", (of.query, key)),)), BOOL)
-    if is_text(of.type) and is_text(item.type):
+    if is_text(as_text(of.type)) and is_text(as_text(item.type)):
         return TypedQuery(FunctionCall("contains", (of.query, item.query)), BOOL)
     if of.type == UNKNOWN and is_text(item.type):
         return in_any(item, of)

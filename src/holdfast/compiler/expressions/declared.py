@@ -20,16 +20,20 @@ from holdfast.compiler.types.types import (
     ELAPSED,
     FLOAT,
     INT,
+    NEVER,
     REFUSED,
+    STR,
     UNKNOWN,
     WRITTEN_DURATION,
     DictOf,
+    EnumOf,
     ListOf,
     ModelOf,
     SetOf,
     TupleOf,
     Type,
     Union,
+    as_text,
     describe,
     is_json,
     is_refused,
@@ -141,7 +145,7 @@ def _declared_type(unit: Unit, value: ast.expr, found: Type, declared: Type | No
         unit.refuse(value, "HF040", message, help_)
         return REFUSED
     if _may_fit(found, declared):
-        if _has_any(declared) and not is_json(found):
+        if (_has_any(declared) and not is_json(found)) or _has_member_as_text(found, declared):
             return found
         return _with_ints(declared) if _may_hold_int(found) else declared
     if (
@@ -169,7 +173,21 @@ def _may_fit(found: Type, declared: Type) -> bool:
         ):
             return join_keys(own, key) == key and _may_fit(some, value)
         case _:
-            return UNKNOWN in (found, declared) or fits(found, declared)
+            # A member of a `StrEnum` is a text.
+            is_text = declared == STR and as_text(found) == STR
+            return is_text or UNKNOWN in (found, declared) or fits(found, declared)
+
+
+def _has_member_as_text(found: Type, declared: Type) -> bool:
+    """Return True when a member of a `StrEnum` is declared as a text. It keeps its own `repr`."""
+    match (found, declared):
+        case (ListOf(some), ListOf(inner)):
+            return _has_member_as_text(some, inner)
+        case (DictOf(some, key=own), DictOf(inner, key=key)):
+            has_other_keys = NEVER not in (own, key) and own != key
+            return has_other_keys or _has_member_as_text(some, inner)
+        case _:
+            return declared == STR and isinstance(found, EnumOf)
 
 
 def _has_any(type_: Type) -> bool:

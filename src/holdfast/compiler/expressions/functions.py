@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
@@ -42,6 +43,7 @@ from holdfast.compiler.expressions.query import (
     guard,
     hold,
 )
+from holdfast.compiler.expressions.reductions import lower_reduce
 from holdfast.compiler.expressions.rounding import PLACES_MAX, rounded
 from holdfast.compiler.expressions.sets import lower_set, without_order
 from holdfast.compiler.expressions.strings import as_int, int_of_any, towards_zero
@@ -68,6 +70,7 @@ from holdfast.compiler.types.types import (
     TextOf,
     TupleOf,
     Type,
+    as_text,
     describe,
     element_of,
     is_numeric,
@@ -165,7 +168,7 @@ def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
             query: QueryTree = FunctionCall("count", (value.query,))
         case DictOf():
             query = FunctionCall("count", (FunctionCall("keys", (value.query,)),))
-        case type_ if is_text(type_):
+        case type_ if is_text(as_text(type_)):
             query = FunctionCall("length", (value.query,))
         case type_ if type_ == UNKNOWN:
             return size_of_any(value)
@@ -364,6 +367,15 @@ def _list(lowering: Expressions, node: ast.Call) -> TypedQuery:
     return _items(lowering, node) or REFUSED_EXPRESSION
 
 
+def _tuple(lowering: Expressions, node: ast.Call) -> TypedQuery:
+    found = _list(lowering, node)
+    return found if is_refused(found.type) else found._replace(type=_as_tuple(found.type))
+
+
+def _as_tuple(type_: Type) -> Type:
+    return ListOf(element_of(type_) or NEVER, is_tuple=True)
+
+
 def _quantifier(function: str) -> FunctionRule:
     def rule(lowering: Expressions, node: ast.Call) -> TypedQuery:
         if len(node.args) != 1 or node.keywords:
@@ -505,6 +517,8 @@ _RULES: Final[Mapping[Any, FunctionRule]] = MappingProxyType(
         bool: _bool,
         list: _list,
         dict: lower_dict_call,
+        functools.reduce: lower_reduce,
+        tuple: _tuple,
         set: lower_set,
         frozenset: lower_set,
         reversed: _reversed,

@@ -134,7 +134,8 @@ def refuse_body(unit: Unit, call: ast.Call, name: str) -> None:
         "HF005",
         f"`{name}` is a plain function, so its body is part of the workflow: "
         "see what is refused in it",
-        "decorate it with @task (durable, retried, may do I/O) or @pure (quick, no I/O)",
+        "mend that; or decorate it, if it has no durable call: @task (retried, with I/O) or @pure "
+        "(quick, no I/O)",
     )
 
 

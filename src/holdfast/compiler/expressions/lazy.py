@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import TypedQuery
-from holdfast.compiler.expressions.rewrites import plain_form
+from holdfast.compiler.expressions.rewrites import gives_iterator, plain_form
 from holdfast.compiler.steps.durable import find_durable
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def is_lazy(expressions: Expressions, node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         is_generator = isinstance(plain_form(expressions, node), ast.GeneratorExp)
+        is_generator = is_generator or gives_iterator(expressions, node)
         return is_generator or _is_zip(expressions, node) or is_view(expressions, node)
     return isinstance(node, ast.GeneratorExp)
 

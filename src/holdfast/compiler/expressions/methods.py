@@ -61,6 +61,7 @@ from holdfast.compiler.types.types import (
     SetOf,
     TupleOf,
     Type,
+    as_text,
     describe,
     is_list,
     is_refused,
@@ -85,7 +86,7 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
     called = lowering.unit.outside(function.value)
     if function.attr == "options" and isinstance(called, Task | Workflow):
         return _options_alone(lowering, node, called)
-    value = lowering.lower(function.value)
+    value = _texts(lowering.lower(function.value))
     if value.type == UNKNOWN and (kind := _kind_with(function.attr)):
         value = as_kind(value, kind, "AttributeError")
     if isinstance(value.type, ModelOf) and function.attr == "model_copy":
@@ -97,10 +98,12 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
     if _family(value.type) == "str" and function.attr == "join" and len(node.args) == 1:
         items = lowering.iterable(node.args[0])
         arguments: tuple[TypedQuery, ...] = (
-            texts_of(items) if items.type == ListOf(UNKNOWN) else items,
+            texts_of(items) if items.type == ListOf(UNKNOWN) else _texts(items),
         )
     else:
         arguments = tuple(lowering.lower(argument) for argument in node.args)
+        if is_text(value.type):
+            arguments = tuple(map(_texts, arguments))
     if is_refused(value.type, *(part.type for part in arguments)):
         return REFUSED_EXPRESSION
     rule = _RULES.get(_family(value.type), {}).get(function.attr)
@@ -112,7 +115,7 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
         step = _as_step(lowering, node, function, value.type)
         return step or _refused(lowering, node, function, value.type)
     fails = fails_of(value, *arguments) | found[2]
-    if "ValueError" in found[2]:
+    if function.attr == "index" and "ValueError" in found[2]:
         note_failure(lowering, node, "ValueError")
     if function.attr not in _TWICE or _is_path(value.query):
         return TypedQuery(found[0], found[1], fails)
@@ -132,6 +135,15 @@ def _options_alone(
     given = ", ".join(inspect.signature(called.function).parameters)
     message = "a task or workflow with other options is called at once, or has a name in the module"
     return lowering.unit.refused(node, "HF003", message, f"{text}({given})")
+
+
+def _texts(value: TypedQuery) -> TypedQuery:
+    """Return a member of a `StrEnum`, or a list of them, as text."""
+    match value.type:
+        case ListOf(element, is_tuple):
+            return value._replace(type=ListOf(as_text(element), is_tuple))
+        case type_:
+            return value._replace(type=as_text(type_))
 
 
 def _other_key(

@@ -8,8 +8,10 @@ from typing import Protocol
 from holdfast.compiler.context import Environment, Held, Unit, path_of
 from holdfast.compiler.expressions.caught import split_errors
 from holdfast.compiler.expressions.kinds import classes_of, split, with_tag
+from holdfast.compiler.expressions.outside import tasks_by_name
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
+    BOOL,
     NONE,
     DictOf,
     ListOf,
@@ -50,6 +52,10 @@ def narrow(
         ):
             is_none = isinstance(operator, ast.Is | ast.Eq) == is_true
             return _without_none(environment, left, is_none=is_none)
+        case ast.Compare(
+            left=key, ops=[ast.In() | ast.NotIn() as operator], comparators=[table]
+        ) if isinstance(operator, ast.In) == is_true:
+            return _as_member(point, environment, key, table)
         case ast.Call(func=ast.Name(id="isinstance"), args=[subject, wanted], keywords=[]):
             return _of_class(point, environment, subject, wanted, is_true=is_true)
         case ast.Compare(
@@ -71,6 +77,22 @@ def _without_none(environment: Environment, node: ast.expr, *, is_none: bool) ->
     if path is None or known is None or not (known == NONE or may_be_none(known)):
         return environment
     return environment.with_fact(path, NONE if is_none else without_none(known))
+
+
+def member_path(path: str, table: ast.expr) -> str:
+    """Return the path of the fact that a table of tasks has an entry for the key at `path`. An
+    assignment to the key's first name ends the fact.
+    """
+    return f"{path}[in {ast.unparse(table)}]"
+
+
+def _as_member(
+    point: _Point, environment: Environment, key: ast.expr, table: ast.expr
+) -> Environment:
+    path = path_of(key)
+    if path is None or tasks_by_name(point.unit.outside(table)) is None:
+        return environment
+    return environment.with_fact(member_path(path, table), BOOL)
 
 
 def _of_class(

@@ -68,6 +68,7 @@ from holdfast.compiler.types.types import (
     TupleOf,
     Type,
     Union,
+    as_text,
     describe,
     is_numeric,
     is_refused,
@@ -120,6 +121,8 @@ def arithmetic(
     if is_refused(left.type, right.type):
         return REFUSED_EXPRESSION
     symbol = SYMBOLS.get(type(operator))
+    if symbol in ("+", "*"):
+        left, right = (one._replace(type=as_text(one.type)) for one in (left, right))
     if isinstance(left.type, SetOf) and isinstance(right.type, SetOf):
         joined = combined_sets(symbol or _NO_FORM[type(operator)], left, right)
         if joined is not None:
@@ -442,7 +445,7 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
         return _truth_of_optional(query, type_)
     if is_numeric(type_):
         return Binary("!=", query, Constant(0))
-    if is_text(type_):
+    if is_text(as_text(type_)):
         return Binary("!=", query, Constant(""))
     match type_:
         case Union() if is_duration(type_):

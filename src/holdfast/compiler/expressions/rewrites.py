@@ -112,16 +112,68 @@ def _pairwise(expressions: Expressions, given: list[ast.expr]) -> ast.expr | Non
     return ast.Call(_load("zip"), [given[0], rest], [])
 
 
+def _sliced(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
+    """Return `[*items][start:stop:step]` for constants, of which none is negative."""
+    if not 2 <= len(given) <= 4 or not all(map(_is_bound, given[1:])):
+        return None
+    bounds = [None if getattr(one, "value", None) is None else one for one in given[1:]]
+    start, stop, step = [None, *bounds, None] if len(given) == 2 else [*bounds, None][:3]
+    if isinstance(step, ast.Constant) and step.value == 0:
+        return None
+    items = ast.List([ast.Starred(given[0], ast.Load())], ast.Load())
+    return ast.Subscript(items, ast.Slice(start, stop, step), ast.Load())
+
+
+def _is_bound(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is None or type(node.value) is int)
+
+
+def _batched(expressions: Expressions, given: list[ast.expr]) -> ast.expr | None:
+    """Return `[tuple(items[at : at + n]) for at in range(0, len(items), n)]`, for a constant."""
+    match given:
+        case [ast.Name() | ast.Attribute() as items, size]:
+            count = size.value if isinstance(size, ast.Constant) else expressions.unit.outside(size)
+        case _:
+            return None
+    if type(count) is not int or count < 1:
+        return None
+    if not all(map(expressions.is_builtin, ("len", "range", "tuple"))):
+        return None
+    at, number = _load("_at"), ast.Constant(count)
+    part = ast.Subscript(items, ast.Slice(at, ast.BinOp(at, ast.Add(), number)), ast.Load())
+    size_of = ast.Call(_load("len"), [items], [])
+    places = ast.Call(_load("range"), [ast.Constant(0), size_of, number], [])
+    loop = ast.comprehension(ast.Name("_at", ast.Store()), places, [], 0)
+    return ast.ListComp(ast.Call(_load("tuple"), [part], []), [loop])
+
+
 def _from_keys(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
     match given:
         case [keys]:
             value: ast.expr = ast.Constant(None)
-        case [keys, ast.Constant() as value]:
+        case [keys, (ast.Constant() | ast.UnaryOp(operand=ast.Constant())) as value]:
             pass
         case _:
             return None
     loop = ast.comprehension(ast.Name(_ITEM, ast.Store()), keys, [], 0)
     return ast.DictComp(_load(_ITEM), value, [loop])
+
+
+#: The functions whose result gives its items once, though its other form is a list.
+_ITERATORS: Final = (
+    itertools.chain,
+    itertools.islice,
+    itertools.product,
+    getattr(itertools, "batched", None),
+)
+
+
+def gives_iterator(expressions: Expressions, node: ast.Call) -> bool:
+    """Return True for `chain(a, b)` and the like: it can be gone through once, and is no list."""
+    if not expressions.is_outside(node.func):
+        return False
+    found = expressions.unit.outside(node.func)
+    return any(found is one for one in _ITERATORS if one is not None)
 
 
 _Rule = Callable[["Expressions", list[ast.expr]], ast.expr | None]
@@ -130,6 +182,8 @@ _RULES: Final[Mapping[object, _Rule]] = MappingProxyType(
         map: _map,
         filter: _filter,
         itertools.chain: _chain,
+        itertools.islice: _sliced,
+        getattr(itertools, "batched", "batched"): _batched,
         itertools.chain.from_iterable: _flattened,
         itertools.pairwise: _pairwise,
         itertools.product: _product,

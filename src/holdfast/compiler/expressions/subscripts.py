@@ -43,6 +43,7 @@ from holdfast.compiler.types.types import (
     TupleOf,
     Type,
     TypedDictOf,
+    as_text,
     describe,
     element_of,
     is_key,
@@ -59,6 +60,7 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
     if member is not None:
         return member
     base = lowering.lower(node.value)
+    base = base._replace(type=as_text(base.type))
     if is_refused(base.type):
         return REFUSED_EXPRESSION
     if isinstance(node.slice, ast.Slice):
@@ -85,7 +87,7 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
             found = value_at(dict_, key.query)
             if found is None:
                 return _refuse_field(lowering, node, dict_, str(getattr(key.query, "value", "")))
-            if _has_plain_error(key.type):
+            if has_plain_error(key.type):
                 note_failure(lowering, node, "KeyError")
             query = guard(FunctionCall("lookup", (base.query, sought_)), f"KeyError: {text}")
             return TypedQuery(query, found, fails | {"KeyError"})
@@ -101,7 +103,7 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
     )
 
 
-def _has_plain_error(key: Type) -> bool:
+def has_plain_error(key: Type) -> bool:
     """Return True when the compiled code can write the text of Python's KeyError."""
     return is_text(key) or key == INT
 
@@ -161,7 +163,7 @@ def has_item(base: TypedQuery, key: TypedQuery) -> QueryTree | None:
             return hold(ItemOf(base.query, key.query), lambda item: FunctionCall("exists", (item,)))
         case type_ if is_text(type_) and key.type == INT:
             return _is_inside(base.query, key.query)
-        case DictOf() if _has_plain_error(key.type):
+        case DictOf() if has_plain_error(key.type):
             text = sought(base.type, key)
             found = None if text is None else FunctionCall("lookup", (base.query, text))
             return None if found is None else FunctionCall("exists", (found,))

@@ -13,6 +13,8 @@ import builtins
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
+from holdfast.compiler.walking import children, walk
+
 _INNER_CHANGES: Final = frozenset({"add", "append", "extend"})
 #: The methods that change the list, dict or set on which they are called.
 CHANGES: Final = frozenset(
@@ -55,7 +57,7 @@ IsFreshCall = Callable[[ast.Call], bool | None]
 
 def changes_in_place(function: ast.AST) -> bool:
     """Return True when something in a function changes a list, dict or set, or may change one."""
-    return any(is_change(node) or isinstance(node, _LOOPS) for node in ast.walk(function))
+    return any(is_change(node) or isinstance(node, _LOOPS) for node in walk(function))
 
 
 def is_change(node: ast.AST) -> bool:
@@ -116,12 +118,12 @@ def captured_names(
     found: set[str] = set()
     functions = {
         node.name
-        for node in ast.walk(function)
+        for node in walk(function)
         # Leave out the workflow itself. A call of its name starts a child, which gets copies of the
         # arguments.
         if isinstance(node, ast.FunctionDef) and node is not function
     }
-    for node in ast.walk(function):
+    for node in walk(function):
         if isinstance(node, ast.Lambda):
             found.update(kept_names(node.body, is_step, is_kept=True))
             found.update(_given_to(functions, node.body, is_step))
@@ -142,12 +144,12 @@ def kept_by_statements(function: ast.FunctionDef, is_step: IsDurable) -> set[str
     """Return the names whose values the statements of a function keep or return."""
     return {
         name
-        for part in ast.walk(function)
+        for part in walk(function)
         if isinstance(part, ast.expr)
         for name in kept_names(part, is_step, is_kept=False)
     } | {
         name
-        for part in ast.walk(function)
+        for part in walk(function)
         if isinstance(part, ast.Return | ast.Assign | ast.AnnAssign) and part.value is not None
         for name in kept_names(part.value, is_step, is_kept=True)
     }
@@ -155,10 +157,10 @@ def kept_by_statements(function: ast.FunctionDef, is_step: IsDurable) -> set[str
 
 def _given_names(function: ast.FunctionDef) -> set[str]:
     """Return the names that are local to the branch."""
-    own = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+    own = {part.arg for part in walk(function.args) if isinstance(part, ast.arg)}
     return own | {
         part.id
-        for part in ast.walk(function)
+        for part in walk(function)
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
     }
 
@@ -196,11 +198,7 @@ def kept_names(node: ast.AST, is_durable: IsDurable, *, is_kept: bool) -> Iterat
             named = [(keyword.value, True) for keyword in keywords]
             inner = [(function, False), *((part, keeps) for part in arguments), *named]
         case _:
-            inner = [
-                (child, False)
-                for child in ast.iter_child_nodes(node)
-                if isinstance(child, ast.expr)
-            ]
+            inner = [(child, False) for child in children(node) if isinstance(child, ast.expr)]
     for part, is_part_kept in inner:
         yield from kept_names(part, is_durable, is_kept=is_part_kept)
 

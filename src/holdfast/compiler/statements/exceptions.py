@@ -29,6 +29,7 @@ from holdfast.compiler.types.types import (
     is_text,
     members_of,
 )
+from holdfast.compiler.walking import walk
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -72,15 +73,24 @@ def _lower_handled(statements: Statements, node: ast.Try) -> None:
 @contextmanager
 def _named(statements: Statements, node: ast.Try) -> Iterator[None]:
     """Record the classes that the handlers name while the body is lowered."""
-    caught = statements.unit.library.caught
-    kept = len(caught)
     with statements.unit.trial():
-        classes = [cls for handler in node.handlers for cls in _classes(statements, handler)]
-    caught += [cls for cls in classes if cls is not Exception]
-    try:
+        classes = [
+            cls
+            for handler in node.handlers
+            for cls in _classes(statements, handler)
+            if cls is not Exception or _reads_error(handler)
+        ]
+    with statements.unit.library.catching(classes):
         yield
-    finally:
-        del caught[kept:]
+
+
+def _reads_error(handler: ast.ExceptHandler) -> bool:
+    """Return True when a handler uses its error for more than the `from` of another one."""
+    causes = {part.cause for part in ast.walk(handler) if isinstance(part, ast.Raise)}
+    return any(
+        isinstance(part, ast.Name) and part.id == handler.name and part not in causes
+        for part in ast.walk(handler)
+    )
 
 
 def _handler(
@@ -161,7 +171,7 @@ def _refuse_expression_errors(
 
 def _test_of(statements: Statements, node: ast.Try) -> str:
     """Return the test to write instead of a handler for KeyError."""
-    for part in (part for statement in node.body for part in ast.walk(statement)):
+    for part in (part for statement in node.body for part in walk(statement)):
         if find_tools(statements.unit, statements.scope, part) is not None:
             assert isinstance(part, ast.Call)
             assert isinstance(part.func, ast.Subscript)

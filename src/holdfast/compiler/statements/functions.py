@@ -70,7 +70,9 @@ def lower_branch(
     if isinstance(function, LocalFunction):
         refuse_recursion(statements, function.node, node)
     inner = _inside(statements, expressions.environment, function, node)
-    levels = 1 if items is None else distinct_levels(statements, items, UNKNOWN) - 1
+    levels = 1
+    if items is not None and len(types) == 1:
+        levels = distinct_levels(statements, items, UNKNOWN) - 1
     parameters = tuple(
         inner.hold(argument.arg, type_, distinct=max(1, levels))
         for argument, type_ in zip(_positional(node), types, strict=True)
@@ -87,7 +89,8 @@ def _lower_body(
         case BranchErrors.RAISED:
             return function_body(statements, function)
         case BranchErrors.COUNTED:
-            body = function_body(statements, function)
+            with statements.unit.library.catching([Exception]):
+                body = function_body(statements, function)
             _returns_error(statements, failures_of(body))
             return body
         case BranchErrors.RETURNED | BranchErrors.LATE:
@@ -110,7 +113,8 @@ def _body_or_error(
     error`. With `is_late` the call raises that error, so it is no result for the author.
     """
     statements.flow.protections += 1
-    body = function_body(statements, function)
+    with statements.unit.library.catching(() if is_late else [Exception]):
+        body = function_body(statements, function)
     statements.flow.protections -= 1
     failures = failures_of(body)
     if not is_late:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from holdfast.compiler.walking import walk
+
 
 def local_names(function: ast.Lambda | ast.FunctionDef) -> tuple[str, ...]:
     """Return the names that Python treats as local to a function, in the order of the source."""
@@ -56,7 +58,7 @@ def bound_names(node: ast.AST) -> Iterator[str]:
 
 def _named_inside(node: ast.expr) -> Iterator[str]:
     """Yield the names that `:=` assigns inside of an expression."""
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.NamedExpr) and isinstance(part.target, ast.Name):
             yield part.target.id
 

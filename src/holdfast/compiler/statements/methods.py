@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.steps.class_helpers import method_of
+from holdfast.compiler.walking import children
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -35,7 +36,7 @@ def find_methods(statements: Statements, node: ast.AST) -> None:
 
 def _calls(node: ast.AST) -> Iterator[ast.Call]:
     """Yield the calls of methods in a statement, without those in its inner statements."""
-    for part in ast.iter_child_nodes(node):
+    for part in children(node):
         if isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case):
             continue
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):

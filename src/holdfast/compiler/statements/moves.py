@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from holdfast.compiler.context import Held
 from holdfast.compiler.statements.ownership import chain_of, type_along
 from holdfast.compiler.types.types import UNKNOWN, RequestOf
+from holdfast.compiler.walking import children, walk
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -86,7 +87,7 @@ def _is_last(statements: Statements, node: ast.AST, value: ast.expr, name: str) 
     path = _path_to(function, value)
     if not path:
         return False
-    inside = set(ast.walk(node))
+    inside = set(walk(node))
     others = [part for part in _reads(function, name) if part not in inside]
     end = _end(value)
     if any(_start(part) > end for part in others) or _is_read_inside(function, name):
@@ -98,10 +99,10 @@ def _reads(function: ast.FunctionDef, name: str) -> Iterator[ast.Name]:
     """Yield the places that read a name, without `request.reply(…)`."""
     replies = {
         part.value
-        for part in ast.walk(function)
+        for part in walk(function)
         if isinstance(part, ast.Attribute) and part.attr == "reply"
     }
-    for part in ast.walk(function):
+    for part in walk(function):
         is_read = isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)
         if is_read and isinstance(part, ast.Name) and part.id == name and part not in replies:
             yield part
@@ -111,9 +112,9 @@ def _is_read_inside(function: ast.FunctionDef, name: str) -> bool:
     """Return True when a function inside this one has the name: it may run after the assignment."""
     return any(
         isinstance(part, ast.Name) and part.id == name
-        for inner in ast.walk(function)
+        for inner in walk(function)
         if isinstance(inner, ast.FunctionDef | ast.Lambda) and inner is not function
-        for part in ast.walk(inner)
+        for part in walk(inner)
     )
 
 
@@ -121,7 +122,7 @@ def _path_to(node: ast.AST, wanted: ast.AST) -> list[ast.AST]:
     """Return the nodes from `node` to `wanted`; none when it is not in the source as it stands."""
     if node is wanted:
         return [node]
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         if path := _path_to(child, wanted):
             return [node, *path]
     return []
@@ -137,7 +138,7 @@ def _is_bound_in_round(path: Sequence[ast.AST], name: str) -> bool:
     inner = path[loops[-1] :]
     reads = [
         _start(part)
-        for part in ast.walk(path[loops[0]])
+        for part in walk(path[loops[0]])
         if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Store)
     ]
     bound = [place for pair in itertools.pairwise(inner) for place in _bound_before(*pair, name)]

@@ -96,7 +96,7 @@ def named_item(statements: Statements, node: ast.Subscript, found: TypedQuery) -
     test = has_item(owner, key)
     if not (is_known and is_name(owner.query) and is_name(key.query)) or test is None:
         return found
-    require(statements, node, test, KeyError, _written_key(statements, node, key))
+    require(statements, node, test, KeyError, written_key(statements, node, key))
     return found._replace(fails=found.fails - {"KeyError"})
 
 
@@ -148,7 +148,7 @@ def _check_item(statements: Statements, node: ast.Subscript, base: ast.expr, key
     if test is None:
         return
     if isinstance(owner.type, DictOf):
-        require(statements, node, test, KeyError, _written_key(statements, node, place))
+        require(statements, node, test, KeyError, written_key(statements, node, place))
     else:
         kind = "string" if is_text(owner.type) else "list"
         text = TypedQuery(Constant(f"{kind} index out of range"), STR)
@@ -235,7 +235,7 @@ def _text_with(
         shown: QueryTree = FunctionCall("string", (value.query,))
         return (), TypedQuery(Binary("&", shown, rest), STR)
     if is_text(value.type):
-        made, key = _written_key(statements, node, value)
+        made, key = written_key(statements, node, value)
         return made, TypedQuery(Binary("&", key.query, rest), STR)
     return None
 
@@ -311,7 +311,7 @@ def require(
     statements.emit(If(place, TypedQuery(test, BOOL), (), failed))
 
 
-def _written_key(
+def written_key(
     statements: Statements, node: ast.expr, key: TypedQuery
 ) -> tuple[StatementBlock, TypedQuery]:
     """Return the text of a KeyError, which is `repr(key)`, and the step that makes it."""

@@ -12,7 +12,7 @@ for a reply that is never sent, or an error after the reply would be lost.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holdfast.api.requests import REQUEST_CANCELLED
@@ -52,16 +52,19 @@ if TYPE_CHECKING:
 _Point: TypeAlias = Literal["open", "replied", "left"]
 
 
-def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.withitem]) -> None:
-    call, named = items[0].context_expr, items[0].optional_vars
+def lower_receive(
+    statements: Statements,
+    node: ast.With,
+    item: ast.withitem,
+    lower_inside: Callable[[], StatementBlock],
+) -> None:
+    call, named = item.context_expr, item.optional_vars
     assert isinstance(call, ast.Call)
-    if len(items) > 1 or not isinstance(named, ast.Name):
-        message = "a request is received by a `with` of its own, under a name"
+    if not isinstance(named, ast.Name):
+        message = "a request is received under a name"
         help_ = f"with {statements.unit.text(call)} as request:"
         statements.unit.refuse(call, "HF160", message, help_)
-        if isinstance(named, ast.Name):
-            statements.hold(named.id, REFUSED)
-        _lower_body(statements, node)
+        _lower_body(statements, lower_inside)
         return
     _require_replies(statements, node, named.id)
     hoist_inside(statements, call)
@@ -69,23 +72,29 @@ def lower_receive(statements: Statements, node: ast.With, items: Sequence[ast.wi
     if found is None:
         statements.lose(call)
         statements.hold(named.id, REFUSED)
-        _lower_body(statements, node)
+        _lower_body(statements, lower_inside)
         return
     action, type_ = found
     # The data was made from JSON for this request, so no other name refers to it.
     variable = statements.hold(named.id, type_, owned=EVERYTHING)
     origin = statements.origin(call, f"with {statements.unit.text(call)}")
     statements.emit(StepStatement(origin, action, (Target(variable),)))
-    _lower_block(statements, node, variable)
+    body = _lower_body(statements, lower_inside)
+    _emit_block(statements, call, body, variable)
 
 
-def _lower_body(statements: Statements, node: ast.With) -> StatementBlock:
-    """Lower the body of the block. Its errors lead behind it, as its end does."""
+def _lower_body(
+    statements: Statements, lower_inside: Callable[[], StatementBlock]
+) -> StatementBlock:
+    """Lower the body of the block. Its errors lead behind it, as its end does. They reject the
+    request under their names, so an error of an expression gets that of Python.
+    """
     flow, watcher = statements.flow, Meeting()
     flow.watchers.append(watcher)
     flow.protections += 1
     flow.receives += 1
-    body = statements.block(node.body)
+    with statements.unit.library.catching([Exception]):
+        body = lower_inside()
     flow.protections -= 1
     flow.receives -= 1
     flow.watchers.pop()
@@ -93,10 +102,11 @@ def _lower_body(statements: Statements, node: ast.With) -> StatementBlock:
     return body
 
 
-def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:
-    body = _lower_body(statements, node)
-    error = statements.scope.name("error", (node, "error"))
-    origin = statements.origin(node.items[0].context_expr, "reject")
+def _emit_block(
+    statements: Statements, call: ast.Call, body: StatementBlock, variable: str
+) -> None:
+    error = statements.scope.name("error", (call, "error"))
+    origin = statements.origin(call, "reject")
     caught = Variable(error)
     rejection = ObjectOf(
         (
@@ -109,10 +119,10 @@ def _lower_block(statements: Statements, node: ast.With, variable: str) -> None:
     names = names_of((Exception,), statements.unit.world)
     handler = ErrorHandler(origin, (Exception,), names, error, (reject,))
     whole = Try(origin, body, (handler,), (), Failures(anything=True))
-    statements.emit(Receive(origin, (whole,), _when_cancelled(statements, node, variable)))
+    statements.emit(Receive(origin, (whole,), _when_cancelled(statements, call, variable)))
 
 
-def _when_cancelled(statements: Statements, node: ast.With, variable: str) -> StepStatement:
+def _when_cancelled(statements: Statements, call: ast.Call, variable: str) -> StepStatement:
     rejection = ObjectOf(
         (
             ("request", _id_of(variable)),
@@ -120,7 +130,7 @@ def _when_cancelled(statements: Statements, node: ast.With, variable: str) -> St
             ("cause", Constant(REQUEST_CANCELLED)),
         )
     )
-    origin = statements.origin(node.items[0].context_expr, "reject when cancelled")
+    origin = statements.origin(call, "reject when cancelled")
     return StepStatement(origin, Reply(variable, TypedQuery(rejection, NONE)), ())
 
 

@@ -35,7 +35,7 @@ def lower_with(statements: Statements, node: ast.With, items: Sequence[ast.withi
     elif found is surface.shielded:
         _lower_shielded(statements, node, items)
     elif found is surface.receive:
-        lower_receive(statements, node, items)
+        lower_receive(statements, node, item, lambda: _lower_inside(statements, node, items))
     elif found is contextlib.suppress:
         _lower_suppress(statements, node, items)
     else:

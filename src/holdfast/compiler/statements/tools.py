@@ -13,9 +13,16 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.tasks import Task
-from holdfast.compiler.context import REFUSED_EXPRESSION, Dispatch, TypedQuery, fails_of
+from holdfast.compiler.context import (
+    REFUSED_EXPRESSION,
+    Dispatch,
+    TypedQuery,
+    fails_of,
+    path_of,
+)
 from holdfast.compiler.expressions.dict_keys import is_like_text, key_help, sought
 from holdfast.compiler.expressions.durations import at_border
+from holdfast.compiler.expressions.narrowing import member_path
 from holdfast.compiler.expressions.outside import type_of_names
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -30,16 +37,20 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
+from holdfast.compiler.expressions.subscripts import has_plain_error
 from holdfast.compiler.ir import (
     Action,
     Assign,
     If,
+    Raise,
     StatementBlock,
     StepStatement,
     Target,
     TaskAction,
 )
+from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.signatures import signature_of
+from holdfast.compiler.statements.named_failures import written_key
 from holdfast.compiler.steps.callables import obstacles_of
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.types.types import (
@@ -49,6 +60,8 @@ from holdfast.compiler.types.types import (
     STR,
     UNKNOWN,
     DictOf,
+    EnumOf,
+    TextOf,
     Type,
     describe,
     has_text_keys,
@@ -88,7 +101,8 @@ def lower_tools(statements: Statements, node: ast.Call, tools: Dispatch) -> Type
         for task_name, task in tasks.items()
     }
     types = (signature_of(task.function).result for task in tasks.values())
-    return _choose(statements, node, key, actions, join_all(types))
+    held = TypedQuery(Variable(key), name.type)
+    return _choose(statements, node, held, actions, join_all(types))
 
 
 def _lower_children(
@@ -104,23 +118,64 @@ def _lower_children(
     key = statements.scope.name("tool", (node, "tool"))
     statements.emit(Assign(statements.origin(node), ((key, name),)))
     actions = {called: action for called, (action, _) in calls.items()}
-    return _choose(statements, node, key, actions, join_all(type_ for _, type_ in calls.values()))
+    held = TypedQuery(Variable(key), name.type)
+    return _choose(statements, node, held, actions, join_all(type_ for _, type_ in calls.values()))
 
 
 def _choose(
-    statements: Statements, node: ast.Call, key: str, actions: Mapping[Any, Action], type_: Type
+    statements: Statements,
+    node: ast.Call,
+    key: TypedQuery,
+    actions: Mapping[Any, Action],
+    type_: Type,
 ) -> TypedQuery:
     """Emit a Choice over the actions by the variable `key`, and return the result."""
     origin, result = statements.origin(node), statements.scope.name("tool_result", (node, "result"))
-    unknown = TypedQuery(failure("KeyError: no such task"), NEVER, frozenset({"KeyError"}))
-    chain: StatementBlock = (Assign(origin, ((result, unknown),)),)
+    chain: StatementBlock = ()
+    if not _has_entry(statements, node, key.type, actions):
+        chain = _without_entry(statements, node, key, result)
     for name, action in reversed([*actions.items()]):
         plain = name.value if isinstance(name, Enum) else name
-        test: QueryTree = Binary("=", Variable(key), Constant(plain))
+        test: QueryTree = Binary("=", key.query, Constant(plain))
         step = StepStatement(statements.origin(node, str(plain)), action, (Target(result),))
-        chain = (If(origin, TypedQuery(test, BOOL), (step,), chain),)
+        chain = (If(origin, TypedQuery(test, BOOL), (step,), chain),) if chain else (step,)
     statements.emit_all(chain)
     return TypedQuery(Variable(result), type_)
+
+
+def _has_entry(
+    statements: Statements, node: ast.Call, key: Type, actions: Mapping[Any, Action]
+) -> bool:
+    """Return True when the table certainly has an entry for the key: a test stands before the
+    call, or every value of the key's type has an entry.
+    """
+    assert isinstance(node.func, ast.Subscript)
+    path = path_of(node.func.slice)
+    known = path and member_path(path, node.func.value)
+    if known in statements.expressions.environment.facts:
+        return True
+    match key:
+        case TextOf(values):
+            return actions.keys() >= {*values}
+        case EnumOf(cls):
+            return actions.keys() >= {*cls}
+        case _:
+            return False
+
+
+def _without_entry(
+    statements: Statements, node: ast.Call, key: TypedQuery, result: str
+) -> StatementBlock:
+    """Return the statements for a key that the table lacks. A handler that reads the error gets
+    Python's own.
+    """
+    assert isinstance(node.func, ast.Subscript)
+    origin = statements.origin(node)
+    if is_caught(statements.expressions, "KeyError") and has_plain_error(key.type):
+        made, cause = written_key(statements, node.func.slice, key)
+        return (*made, Raise(origin, KeyError, cause))
+    unknown = TypedQuery(failure("KeyError: no such task"), NEVER, frozenset({"KeyError"}))
+    return (Assign(origin, ((result, unknown),)),)
 
 
 def _name(

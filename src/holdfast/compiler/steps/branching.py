@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, Protocol
@@ -21,6 +21,7 @@ from holdfast.compiler.ir import (
     RunFirst,
     RunParallel,
     StatementBlock,
+    Target,
 )
 from holdfast.compiler.steps.batches import in_batches
 from holdfast.compiler.steps.helpers import is_helper
@@ -108,9 +109,10 @@ class Branching:
 
     def each(self, node: ast.Call, found: dict[str, Any]) -> tuple[Action, Type]:
         items = self.expressions.iterable(found["items"])
-        function = self._function(found["function"], 1)
         if is_refused(items.type):
             raise StepRefused
+        parts = None if "batch" in found else _parts(element_of(items.type))
+        function = self._function(found["function"], (1,) if parts is None else (1, len(parts)))
         if items.fails and not _COUNTS.isdisjoint(found):
             # Python evaluates the items before it checks the numbers.
             items = self.statements.kept(items, found["items"], "items")
@@ -119,13 +121,18 @@ class Branching:
         if size is not None:
             items = in_batches(items, size)
         needed, tolerated = self._quorum(found, FunctionCall("count", (items.query,)))
-        element = element_of(items.type) or REFUSED
+        types: tuple[Type, ...] = (element_of(items.type) or REFUSED,)
+        if parts is not None and not _takes(function, 1):
+            types = parts
         errors = self._errors(node, found)
         branch = self.statements.lower_branch(
-            self.expressions, function, (element,), errors, found["items"]
+            self.expressions, function, types, errors, found["items"]
         )
         counts = (concurrency, needed, tolerated)
-        action = RunEach(items, branch.parameters[0], branch.body, *counts, errors)
+        targets = tuple(Target(name, n) for n, name in enumerate(branch.parameters))
+        if len(targets) == 1:
+            targets = (Target(branch.parameters[0]),)
+        action = RunEach(items, targets, branch.body, *counts, errors)
         return action, ListOf(_result(branch, found, errors))
 
     def _quorum(
@@ -175,7 +182,7 @@ class Branching:
         if not nodes:
             help_ = f"{name}(lambda: a(), lambda: b())"
             raise refuse(self.expressions, node, "HF008", f"{name}() needs branches", help_)
-        functions = [self._function(branch, 0) for branch in nodes]
+        functions = [self._function(branch, (0,)) for branch in nodes]
         return [
             self.statements.lower_branch(self.expressions, function, (), errors, None)
             for function in functions
@@ -205,9 +212,10 @@ class Branching:
                 message = _NO_VARIABLE[name].format(name)
                 raise refuse(self.expressions, node, "HF008", message, f"{name}={not default}")
 
-    def _function(self, node: ast.expr, parameters: int) -> ast.Lambda | LocalFunction:
-        """Return the function of a branch. A task or workflow that is named without a call gets a
-        lambda that calls it.
+    def _function(self, node: ast.expr, numbers: Sequence[int]) -> ast.Lambda | LocalFunction:
+        """Return the function of a branch, which takes one of these `numbers` of arguments; the
+        first that fits counts. A task or workflow that is named without a call gets a lambda that
+        calls it.
         """
         unit = self.expressions.unit
         found: ast.Lambda | LocalFunction | None = None
@@ -218,19 +226,18 @@ class Branching:
                 entry = self.expressions.environment.entries.get(name)
                 found = entry if isinstance(entry, LocalFunction) else None
             case _ if (declared := _declared(unit.outside(_without_options(node)))) is not None:
-                _require_fit(self.expressions, node, declared, parameters)
+                number = _require_fit(self.expressions, node, declared, numbers)
                 # Create the lambda for this node only once. The compiler identifies scopes by their
                 # nodes, so a second lambda would get a scope of its own.
-                found = unit.made.setdefault(node, _calling(node, parameters))
-        if found is not None and _takes(found, parameters):
+                found = unit.made.setdefault(node, _calling(node, number))
+        if found is not None and any(_takes(found, number) for number in numbers):
             return found
         raise refuse(
             self.expressions,
             node,
             "HF007",
-            "a branch is a lambda, a local `def`, a task or a workflow "
-            f"with {'one parameter' if parameters else 'no parameters'}",
-            _as_branch(unit.text(node), found, parameters),
+            f"a branch is a lambda, a local `def`, a task or a workflow with {_counted(numbers)}",
+            _as_branch(self.expressions, node, found, numbers[-1]),
         )
 
 
@@ -248,11 +255,61 @@ def _declared(found: object) -> Callable[..., Any] | None:
     return found if isinstance(found, FunctionType) and is_helper(found) else None
 
 
-def _as_branch(text: str, found: ast.Lambda | LocalFunction | None, parameters: int) -> str:
-    """Return the code to write instead; an expression becomes the body of a lambda."""
-    if parameters:
-        return "lambda item: pack(item)"
-    return f"lambda: {text}" if found is None else "lambda: charge(order.id)"
+def _parts(element: Type | None) -> tuple[Type, ...] | None:
+    """Return the types of the parts of an item that several parameters can take."""
+    match element:
+        case TupleOf(elements) if len(elements) > 1:
+            return elements
+        case _:
+            return None
+
+
+def _counted(numbers: Sequence[int]) -> str:
+    match numbers:
+        case (0,):
+            return "no parameters"
+        case (1,):
+            return "one parameter"
+        case _:
+            return f"one parameter, or {numbers[-1]} for the parts of the tuple"
+
+
+def _as_branch(
+    expressions: Expressions,
+    node: ast.expr,
+    found: ast.Lambda | LocalFunction | None,
+    number: int,
+) -> str:
+    """Return the code to write instead. `number`: how many arguments the branch gets."""
+    unit = expressions.unit
+    text = unit.text(node)
+    match found:
+        case None if number and isinstance(node, ast.Name | ast.Attribute):
+            return f"lambda item: {text}(item)"
+        case None:
+            return f"lambda item: {text}" if number else f"lambda: {text}"
+        case LocalFunction():
+            own = len(_parameters(found.node))
+            given = [*_names(number)[:own], *["…"] * (own - number)]
+            head = " ".join(["lambda", ", ".join(_names(number))]).rstrip()
+            return f"{head}: {text}({', '.join(given)})"
+        case ast.Lambda():
+            names = [argument.arg for argument in _parameters(found)]
+            kept = [*names, *_names(number)[len(names) :]][:number]
+            head = " ".join(["lambda", ", ".join(kept)]).rstrip()
+            read = {one.id for one in ast.walk(found.body) if isinstance(one, ast.Name)}
+            is_whole = read.isdisjoint(set(names) - set(kept))
+            return f"{head}: {unit.text(found.body) if is_whole else '…'}"
+
+
+def _names(number: int) -> list[str]:
+    """Return names for the arguments of a branch."""
+    return ["item"] if number == 1 else [f"part{n + 1}" for n in range(number)]
+
+
+def _parameters(function: ast.Lambda | ast.FunctionDef) -> list[ast.arg]:
+    arguments = function.args
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
 
 
 def _without_options(node: ast.expr) -> ast.expr:
@@ -265,16 +322,24 @@ def _without_options(node: ast.expr) -> ast.expr:
 
 
 def _require_fit(
-    expressions: Expressions, node: ast.expr, function: Callable[..., Any], parameters: int
-) -> None:
+    expressions: Expressions, node: ast.expr, function: Callable[..., Any], numbers: Sequence[int]
+) -> int:
+    """Return with how many arguments the function is called: the first number that fits."""
     signature = inspect.signature(function)
-    try:
-        signature.bind(*[None] * parameters)
-    except TypeError as error:
-        text = expressions.unit.text(node)
-        help_ = f"lambda{' item' if parameters else ''}: {text}({', '.join(signature.parameters)})"
-        message = f"`{text}` alone is no branch here: {error}"
-        raise refuse(expressions, node, "HF007", message, help_) from None
+    for number in numbers:
+        try:
+            signature.bind(*[None] * number)
+        except TypeError as error:
+            failure = error
+        else:
+            return number
+    text = expressions.unit.text(node)
+    others = ", ".join([*["item"] * min(1, numbers[0]), *["…"] * (len(signature.parameters) - 1)])
+    help_ = f"lambda item: {text}({others})  # or each(zip(items, …), {text})"
+    if numbers[0] == 0:
+        help_ = f"lambda: {text}({', '.join(signature.parameters)})"
+    message = f"`{text}` alone is no branch here: {failure}"
+    raise refuse(expressions, node, "HF007", message, help_)
 
 
 def _fewer(total: QueryTree, number: TypedQuery) -> TypedQuery:
@@ -307,7 +372,7 @@ def _takes(function: ast.Lambda | LocalFunction, parameters: int) -> bool:
 
 def _calling(task: ast.expr, parameters: int) -> ast.Lambda:
     """Return the node `lambda item: pack(item)` for `pack`, at the place of `pack`."""
-    names = ["item"] * parameters
+    names = _names(parameters) if parameters else []
     values = [ast.copy_location(ast.Name(name, ast.Load()), task) for name in names]
     arguments: list[ast.expr] = [*values]
     call = ast.copy_location(ast.Call(task, arguments, []), task)

@@ -41,6 +41,7 @@ from holdfast.compiler.statements.local_names import bound_names, local_names
 from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.types.failures import is_own
 from holdfast.compiler.variable_names import VariableScopeNames
+from holdfast.compiler.walking import children, walk
 
 
 def find_step(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
@@ -96,7 +97,7 @@ def _evaluated_parts(unit: Unit, node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes inside of an expression, without those of its lambdas. An expression that
     another one replaces is not evaluated.
     """
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         part = unit.library.rewritten.get(child, child) if isinstance(child, ast.expr) else child
         if not isinstance(part, ast.Lambda):
             yield part
@@ -167,7 +168,7 @@ def keeps_parameters(helper: Helper, around: tuple[ast.FunctionDef, ...] = ()) -
         return called is not None and not keeps_parameters(called, (*around, node))
 
     kept = kept_by_statements(node, keeps_nothing)
-    return any(part.arg in kept for part in ast.walk(node.args) if isinstance(part, ast.arg))
+    return any(part.arg in kept for part in walk(node.args) if isinstance(part, ast.arg))
 
 
 def changed_by(helper: Helper) -> frozenset[str]:
@@ -184,7 +185,7 @@ def _changed_by(helper: Helper, around: tuple[ast.FunctionDef, ...]) -> frozense
         scope = VariableScopeNames(None, local_names(node), helper.sees)
         parts = list(own_parts(node))
         changed = {*changed_names(parts), *_changed_by_calls(helper, scope, (*around, node))}
-        parameters = {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        parameters = {part.arg for part in walk(node.args) if isinstance(part, ast.arg)}
         found = {name for name in changed & parameters if not is_bound_in_body(node, name)}
         if helper.is_local:
             found |= changed - scope.local_names.keys()
@@ -233,7 +234,7 @@ def pasted_functions(
         for part in called
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
     ]
-    named = [part.id for part in ast.walk(function) if isinstance(part, ast.Name)]
+    named = [part.id for part in walk(function) if isinstance(part, ast.Name)]
     is_called = all(named.count(name) == calls.count(name) for name in found)
     return tuple(found.values()) if is_called else ()
 
@@ -242,7 +243,7 @@ def lacks_nonlocal(helper: Helper) -> bool:
     """Return True when `nonlocal` is missing in a local helper: it changes a variable of its own
     that has no value, and Python raises UnboundLocalError.
     """
-    parameters = {part.arg for part in ast.walk(helper.node.args) if isinstance(part, ast.arg)}
+    parameters = {part.arg for part in walk(helper.node.args) if isinstance(part, ast.arg)}
     own = {*local_names(helper.node)} - parameters - {*changed_by(helper)}
     return any(
         isinstance(part, ast.AugAssign)
@@ -268,7 +269,7 @@ def calls_changing(unit: Unit, scope: VariableScopeNames, function: ast.Function
     method. A local helper that changes something does so inside of the function.
     """
     own = local_names(function)
-    for part in ast.walk(function):
+    for part in walk(function):
         match part:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
                 if name in own:
@@ -338,7 +339,7 @@ def _of_class(node: ast.FunctionDef, cls: str) -> ast.FunctionDef | None:
     if not places or is_bound_in_body(copied, places[0].arg):
         return None
     first = places.pop(0).arg
-    for part in ast.walk(copied):
+    for part in walk(copied):
         if isinstance(part, ast.Name) and part.id == first:
             part.id = cls
     return copied
@@ -418,12 +419,12 @@ def _local(
 
 def own_parts(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """Yield the nodes of a function's body, without those of functions inside it."""
-    pending: list[ast.AST] = [*function.body]
+    pending: list[ast.AST] = [*reversed(function.body)]
     while pending:
-        part = pending.pop(0)
+        part = pending.pop()
         yield part
         if not isinstance(part, ast.FunctionDef | ast.Lambda | ast.ClassDef):
-            pending[:0] = ast.iter_child_nodes(part)
+            pending += reversed(children(part))
 
 
 # The form.

@@ -10,6 +10,7 @@ from holdfast.api import surface
 from holdfast.api.services import ServiceCall
 from holdfast.api.surface import Task, Workflow
 from holdfast.compiler.context import TypedQuery, fails_of
+from holdfast.compiler.expressions.arguments import spread_tuples
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ObjectOf
 from holdfast.compiler.ir import Action, TaskAction
@@ -88,6 +89,7 @@ class Steps:
     def _lower(self, node: ast.Call, function: Any) -> tuple[Action, Type]:
         if function is REFUSED_STEP:
             raise StepRefused
+        node = spread_tuples(self.expressions, node)
         if isinstance(function, ServiceCall):
             action = TaskAction(function, self._arguments(node, function, 0))
             return action, result_type(function)

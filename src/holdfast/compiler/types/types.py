@@ -502,6 +502,28 @@ def is_text_enum(type_: Type) -> bool:
     return (enum.__str__, enum.__format__) == (StrEnum.__str__, StrEnum.__format__)
 
 
+#: The operators of a text that a class could define anew.
+_TEXT_OPERATORS: Final = frozenset(
+    {"__add__", "__bool__", "__contains__", "__getitem__", "__iter__", "__len__", "__mul__"}
+)
+
+
+def as_text(type_: Type) -> Type:
+    """Return `str` for a `StrEnum`, whose members have the methods and operators of a text; any
+    other type unchanged.
+    """
+    if isinstance(type_, Union):
+        return join_all(map(as_text, type_.members))
+    if not isinstance(type_, EnumOf) or not is_text_enum(type_):
+        return type_
+    authors = type_.enum.__mro__[: type_.enum.__mro__.index(StrEnum)]
+    own = {name for cls in authors for name in vars(cls)}
+    is_plain = not any(
+        name in _TEXT_OPERATORS or (hasattr(str, name) and name[0] != "_") for name in own
+    )
+    return STR if is_plain else type_
+
+
 def is_key(type_: Type) -> bool:
     """Return True for a value that can be the key of a JSON object, with the same text in
     Python.

@@ -549,6 +549,10 @@ class Reader:
         return data
 
     def _parse(self, text: str) -> Any:
+        # A reference, and a user's key that looks like one, begin so. Without them, no object of
+        # the text needs the hook.
+        if '"@' not in text:
+            return json.loads(text)
         return json.loads(text, object_hook=self._resolved)
 
     def _resolved(self, found: dict[str, Any]) -> Any:

@@ -260,13 +260,9 @@ _WORDS_3: Final = _STATE_WORDS + (
 _WORDS: Final[Mapping[int, bytes]] = {1: _WORDS_1, 2: _WORDS_2, 3: _WORDS_3}
 
 
-def compress(text: str, number: int, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
+def compress(text: str, number: int) -> bytes:
     """Compress the text of a record of this format."""
-    compressor = zlib.compressobj(6, strategy=strategy, zdict=_WORDS[number])
-    if number < _HEX_FORMAT:
-        return compressor.compress(text.encode()) + compressor.flush()
-    rest, digits = _without_hex(text)
-    return compressor.compress(rest.encode()) + compressor.flush() + digits
+    return _deflated(*_parts(text, number), number, zlib.Z_DEFAULT_STRATEGY)
 
 
 def compress_well(text: str, number: int) -> bytes:
@@ -277,8 +273,20 @@ def compress_well(text: str, number: int) -> bytes:
     10 % smaller, because a match of three random characters costs more bits than the characters
     themselves. It makes ordinary text 4 % larger.
     """
+    rest, digits = _parts(text, number)
     strategies = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED)
-    return min((compress(text, number, strategy) for strategy in strategies), key=len)
+    return min((_deflated(rest, digits, number, one) for one in strategies), key=len)
+
+
+def _parts(text: str, number: int) -> tuple[bytes, bytes]:
+    """Return what zlib compresses, and what follows it."""
+    rest, digits = (text, b"") if number < _HEX_FORMAT else _without_hex(text)
+    return rest.encode(), digits
+
+
+def _deflated(rest: bytes, digits: bytes, number: int, strategy: int) -> bytes:
+    compressor = zlib.compressobj(6, strategy=strategy, zdict=_WORDS[number])
+    return compressor.compress(rest) + compressor.flush() + digits
 
 
 def inflate(data: bytes, number: int) -> str:

@@ -13,6 +13,8 @@ from holdfast.limits import JSON_DEPTH_MAX, VALUE_BYTES_MAX
 #: could not read a greater one.
 NUMBER_MAX: Final = sys.float_info.max
 _NUMBERS: Final = (int, float)
+#: `json.dumps` with settings makes an encoder for each call.
+_compact: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def parse_json(raw: bytes) -> Any:
@@ -95,4 +97,4 @@ def json_text(value: Any) -> str:
     """Return the value as AWS writes it: compact JSON, without escapes for characters beyond
     ASCII.
     """
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _compact(value)

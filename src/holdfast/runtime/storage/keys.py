@@ -421,6 +421,11 @@ def blob(tenant: str, run: str, digest: str) -> str:
     return f"{tenant}/{run}/{digest}"
 
 
+def cached(tenant: str, digest: str) -> str:
+    """Return the key of a task's cached result, by the hash of the task and its arguments."""
+    return f"{tenant}#ca#{digest}"
+
+
 def early_events(tenant: str) -> str:
     return f"{tenant}#early"
 

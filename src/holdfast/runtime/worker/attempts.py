@@ -52,7 +52,7 @@ from holdfast.runtime.effects import (
 from holdfast.runtime.gates.permits import Permits
 from holdfast.runtime.inbox import FactsResult
 from holdfast.runtime.storage.log import Log
-from holdfast.runtime.worker.config import WorkerConfig
+from holdfast.runtime.worker.config import CachePlace, WorkerConfig
 from holdfast.runtime.worker.delivery import Delivery, RequestedWork
 
 NEVER_MS: Final = 10**15
@@ -66,13 +66,14 @@ class Begun:
     """A running attempt, or a poll of a job.
 
     `deadline_ms` is 0 for an attempt without a time-out. `polls` counts the earlier polls of a job.
-    `attempt` is None for a poll.
+    `attempt` is None for a poll. `cache`: where to store the result, for a task with a cache.
     """
 
     deadline_ms: int
     is_answered_later: bool
     polls: int = 0
     attempt: Attempt | None = None
+    cache: CachePlace | None = None
 
 
 def ticket_of(attempt: Attempt) -> Ticket:
@@ -344,23 +345,62 @@ class Attempts:
             if _workflow_of(attempt) is not None:
                 known.append((yield from self._start_workflow(attempt, now_ms)))
                 continue
-            if self._has_limits:
+            cache = self._cache_of(state.workflow, attempt)
+            cached = yield from self._cached(cache, ticket, now_ms)
+            # A cached result needs no permit. One that a gate has granted is taken, so that the end
+            # of the delivery gives it back.
+            if self._has_limits and (cached is None or ticket in self.permits.granted):
                 self.permits.is_logged = self.log.state is not None
                 refused = yield from self.permits.acquire(attempt, now_ms)
                 if refused is not None:
                     self.taken.discard(ticket)
                     known.append(refused)
                     continue
+            if cached is not None:
+                self.taken.discard(ticket)
+                known.append(cached)
+                continue
             deadline_ms = now_ms + self._run_seconds(attempt.timeout_seconds) * 1_000
             self.begun[ticket] = Begun(
                 deadline_ms if attempt.timeout_seconds else 0,
                 attempt.kind in ANSWERED_LATER,
                 attempt=attempt,
+                cache=cache,
             )
             self.has_run_tasks = True
             task = program.states[state.frames[command.frame].position]
             yield Begin(ticket, self._task(state, task, attempt, deadline_ms))
         return known
+
+    def _cache_of(self, workflow: str, attempt: Attempt) -> CachePlace | None:
+        """Return where the result of the attempt is stored; None for a task without a cache."""
+        if self.setting.cache_of is None or attempt.kind != "task":
+            return None
+        rule = self.setting.cache_of(workflow, attempt.target)
+        if rule is None:
+            return None
+        # Imported here because most tasks have no cache. Each module that is imported makes the
+        # start of a Lambda function slower.
+        from holdfast.runtime.worker.cached_results import place_of  # noqa: PLC0415
+
+        return place_of(rule, attempt.arguments)
+
+    def _cached(
+        self, cache: CachePlace | None, ticket: Ticket, now_ms: int
+    ) -> Generator[Effect, Any, Fact | None]:
+        if cache is None:
+            return None
+        from holdfast.runtime.worker import cached_results  # noqa: PLC0415  (as in `_cache_of`)
+
+        return (yield from cached_results.find(self.log.tenant, cache, ticket, now_ms))
+
+    def _keep(self, begun: Begun, result: TaskResult) -> NoResult:
+        """Store the result of a task with a cache."""
+        if begun.cache is not None and isinstance(result, TaskSucceeded):
+            from holdfast.runtime.worker import cached_results  # noqa: PLC0415  (as in `_cache_of`)
+
+            tenant, run = self.log.tenant, self.log.run
+            yield from cached_results.keep(tenant, run, begun.cache, result.output)
 
     def _carry_out(self, attempt: Attempt) -> Generator[Effect, Any, Fact]:
         # Imported here because most workers never carry out a command. Each module that is imported
@@ -440,6 +480,7 @@ class Attempts:
             if begun.attempt is not None and self._has_limits:
                 has_failed = isinstance(result, TaskFailed)
                 yield from self.permits.note_outcome(begun.attempt, has_failed=has_failed)
+            yield from self._keep(begun, result)
             later, polls = begun.is_answered_later, begun.polls
             seen.append(result_fact(ticket, result, is_answered_later=later, polls=polls))
         finished = {ticket for ticket, _ in done}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.facts import Misuse, no_misuse
 from holdfast.lazy_dataclass import dataclass
@@ -22,6 +22,20 @@ if TYPE_CHECKING:
     from holdfast.runtime.question_events import QuestionEvents
 
 
+class CacheRule(NamedTuple):
+    """The cache of a task. `scope` is part of the key of each result: module, name and version."""
+
+    seconds: int
+    scope: str
+
+
+class CachePlace(NamedTuple):
+    """Where the result of one call is stored, and for how long."""
+
+    digest: str
+    seconds: int
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
     """The configuration of a worker process.
@@ -36,7 +50,8 @@ class WorkerConfig:
     longer here, whatever its time-out, because the process of the worker may end then. `spread`:
     over how many partitions the stack spreads rows. `ended_logs`: those that an API in the same
     process reads; None: it has no API. `misuse` checks the arguments of a service call before its
-    task is scheduled.
+    task is scheduled. `cache_of` returns the cache of the task that a workflow calls by this name;
+    None: no task has a cache.
     """
 
     programs: Programs
@@ -53,6 +68,7 @@ class WorkerConfig:
     spread: Spread = field(default_factory=Spread)
     ended_logs: WarmLogs | None = None
     misuse: Misuse = no_misuse
+    cache_of: Callable[[str, str], CacheRule | None] | None = None
 
     def lookup(self) -> Lookup:
         """Return what a command of the API needs, for commands that the worker itself gives."""
