@@ -7,6 +7,7 @@ from collections.abc import Callable
 from holdfast import (
     BlockTimeout,
     HeartbeatMissed,
+    Retry,
     compensating,
     first,
     heartbeat,
@@ -78,6 +79,16 @@ def undoing(name: str) -> str:
     with compensating() as undo:
         undo(undone, "undo")
         return copy(name)
+
+
+@task(heartbeat=seconds(30), timeout=minutes(1), retry=Retry(max_attempts=2, interval=seconds(1)))
+def slow(name: str) -> str:
+    return name
+
+
+@workflow
+def again(name: str) -> str:
+    return slow(name)
 
 
 @workflow
