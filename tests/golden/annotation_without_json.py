@@ -27,3 +27,8 @@ def flow() -> int:
 @workflow
 def fails() -> Exception:
     raise ValueError("wrong")
+
+
+@workflow
+def no_type(counts: {}) -> int:
+    return 1
