@@ -32,3 +32,8 @@ def fails() -> Exception:
 @workflow
 def no_type(counts: {}) -> int:
     return 1
+
+
+@workflow
+def half_a_type(counts: dict[str]) -> int:
+    return 1

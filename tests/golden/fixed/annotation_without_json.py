@@ -34,3 +34,8 @@ def always_fails() -> None:
 @workflow
 def no_type(counts: dict[str, int]) -> int:
     return 1
+
+
+@workflow
+def half_a_type(counts: dict[str, int]) -> int:
+    return 1
