@@ -427,6 +427,15 @@ def test_a_way_without_a_reply_at_its_end_is_refused(tmp_path: Path, body: str, 
     assert code in str(refused.value)
 
 
+def test_a_reply_may_read_a_duration(tmp_path: Path) -> None:
+    source = BLOCK + "        request.reply(int(grace.total_seconds()))\n    return 1\n"
+    source = source.replace("key: str", "key: str, grace: timedelta")
+    with loaded(tmp_path, "from datetime import timedelta\n" + source) as module:
+        world = World()
+        asked = world.request("ask", 2, key="k", at=seconds(1))
+        assert world.run(module.flow, "k", seconds(90)).replies == {asked: {"value": 90}}
+
+
 def test_a_with_that_receives_may_begin_more_blocks(tmp_path: Path) -> None:
     body = """
     with receive("ask", int, key=key) as request, compensating() as undo, shielded():
