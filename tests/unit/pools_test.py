@@ -72,8 +72,8 @@ class PoolAttempt:
 class Site:
     """A stack in memory, and a worker of its pool that works when a test says so."""
 
-    def __init__(self) -> None:
-        self.stack = MemoryStack(MODULE)
+    def __init__(self, module: str = MODULE) -> None:
+        self.stack = MemoryStack(module)
         self.world = self.stack.world
         self._one_at_a_time = threading.Lock()  # a worker has threads, and the stack has none
         self.client = Client.of(Api(self.carry, "the test"))
