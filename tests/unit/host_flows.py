@@ -38,5 +38,5 @@ def on_one_host(url: str) -> str:
     host, path = fetch(url)
     try:
         return shrink.options(runs_on=Worker(host))(path)
-    except Exception:
+    except Exception:  # noqa: BLE001 - the error of an expression has no other name
         return "no name"

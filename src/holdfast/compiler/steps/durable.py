@@ -123,14 +123,16 @@ def _with_options(
     node: ast.Call,
     called: Task[..., Any] | Workflow[..., Any],
 ) -> Task[..., Any] | Workflow[..., Any]:
-    is_task = isinstance(called, Task)
     chosen = next((word for word in node.keywords if word.arg == "runs_on"), None)
-    if chosen is not None and is_task:
+    if chosen is not None and isinstance(called, Task):
         others = [word for word in node.keywords if word is not chosen]
         node = ast.copy_location(ast.Call(node.func, node.args, others), node)
         called = _in_pool(unit, scope, chosen.value, called)
-    known = ("timeout", "heartbeat", "retry", "label") if is_task else ("timeout", "retry", "label")
-    shown = (*known, "runs_on") if is_task and isinstance(called.runs_on, Worker) else known
+    known: tuple[str, ...] = ("timeout", "retry", "label")
+    if isinstance(called, Task):
+        known = ("timeout", "heartbeat", "retry", "label")
+    is_of_pool = isinstance(called, Task) and isinstance(called.runs_on, Worker)
+    shown = (*known, "runs_on") if is_of_pool else known
     settings = {
         str(keyword.arg): _setting(unit, scope, keyword.value)
         for keyword in node.keywords
@@ -163,7 +165,7 @@ def _in_pool(
         match place:
             case ast.Call(func=maker) if find_outside(unit, scope, maker) is Worker:
                 name = _pool_argument(place)
-                constant = NOTHING if name is None else _setting(unit, scope, name)
+                constant: Any = NOTHING if name is None else _setting(unit, scope, name)
                 if name is not None and constant is NOTHING:
                     return task
                 where = None if name is None else Worker(constant)
