@@ -99,8 +99,8 @@ FAST_PATH_TIMEOUT_SECONDS_MAX: Final = 60
 # After this many commits in a row that failed because another worker had written first, the worker
 # gives up. After each of them it loads the log again.
 RACES_MAX: Final = 9
-# An event starts at most so many executions of a keyed workflow that end without using it. It stays
-# with the last of them.
+# An event starts at most so many executions of a keyed workflow that end without using any event.
+# It stays with the last of them.
 KEYED_EXECUTIONS_MAX: Final = 5
 TAKEOVERS_MAX: Final = 3  # after this many take-overs, the next crash fails the attempt
 # After this many take-overs of an attempt, the next worker gets the message of the attempt alone in

@@ -5,6 +5,7 @@ error that makes its text.
 from __future__ import annotations
 
 import copy
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = [
     "keep_in",
     "look",
     "replace",
+    "suppress",
 ]
 
 

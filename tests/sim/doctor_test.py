@@ -306,7 +306,7 @@ def test_page_by_page_everything_is_found_once(
     assert len({row["execution"] for row in found}) == len(found) == EACH * 3
 
 
-@pytest.mark.parametrize("examined_max", [1, 2, 7, 40])
+@pytest.mark.parametrize("examined_max", [1, 7])
 @pytest.mark.parametrize("names", [(), ("other",), ("flow",), ("flow", "other")])
 def test_pages_show_deployed_and_removed_workflows_once_each(
     names: tuple[str, ...], examined_max: int, monkeypatch: pytest.MonkeyPatch

@@ -27,7 +27,7 @@ def kills(*arguments: str) -> dict[str, Any]:
 
 
 def test_an_execution_accepted_before_a_kill_ends_after_it() -> None:
-    assert kills("--kills", "4", "--seed", "1")["started"] > 0
+    assert kills("--kills", "2", "--seed", "1")["started"] > 0
 
 
 @pytest.mark.slow

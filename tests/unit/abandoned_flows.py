@@ -7,6 +7,7 @@ from collections.abc import Callable
 from holdfast import (
     BlockTimeout,
     HeartbeatMissed,
+    Retry,
     compensating,
     first,
     heartbeat,
@@ -78,6 +79,28 @@ def undoing(name: str) -> str:
     with compensating() as undo:
         undo(undone, "undo")
         return copy(name)
+
+
+@task(heartbeat=seconds(30), timeout=minutes(1), retry=Retry(max_attempts=2, interval=seconds(1)))
+def slow(name: str) -> str:
+    return name
+
+
+@workflow
+def again(name: str) -> str:
+    return slow(name)
+
+
+@task(heartbeat=seconds(30), timeout=minutes(5), retry=Retry(max_attempts=2, interval=seconds(1)))
+def second(name: str) -> str:
+    if task_context().attempt == 1:
+        raise ValueError(name)
+    return look(name)
+
+
+@workflow
+def twice(name: str) -> str:
+    return second(name)
 
 
 @workflow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,8 +13,10 @@ from holdfast import Client
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import Effect, Get, Update
 from holdfast_simulator.world import SimulatorWorld
+from tests.builders import Shop
 from tests.unit import abandoned_flows as flows
 from tests.unit.client_kit import MemoryStack
+from tests.unit.worker_test import Stuck, deliver_all
 
 
 class Stack(MemoryStack):
@@ -59,6 +61,11 @@ def begin(stack: Stack, workflow: str, seconds: int = 0, *, stops: bool = True) 
 
 def test_a_stop_is_read_by_a_running_task(stack: Stack) -> None:
     assert begin(stack, "plain")["status"] == "ABORTED"
+    assert flows.read == [("a", True, True)]
+
+
+def test_a_stop_is_read_by_an_attempt_without_a_lease(stack: Stack) -> None:
+    assert begin(stack, "twice")["status"] == "ABORTED"
     assert flows.read == [("a", True, True)]
 
 
@@ -113,3 +120,10 @@ def test_only_the_end_of_such_an_attempt_costs_a_write(stack: Stack) -> None:
     assert marks == []
     begin(stack, "plain")
     assert [mark.put["over"] for mark in marks] == [1]
+
+
+def test_an_attempt_after_one_that_timed_out_is_shown(stack: Stack) -> None:
+    handle = Client.of(stack.api).start("again", {"name": "a"})
+    deliver_all(cast(Shop, stack), Stuck(stack.world, 61))
+    (wait,) = handle.describe()["waits"]
+    assert (wait["task"], wait["attempt"], "heartbeat" in wait) == ("slow", 2, False)

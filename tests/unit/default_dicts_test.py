@@ -225,6 +225,9 @@ REFUSED = {
     "a helper, to which it is a Counter": "counts = Counter(xs)\nreturn [taken(counts)]",
     "another name": "counts = Counter(xs)\nother = counts\nreturn other['a']",
     "a sum of Counters": "counts = Counter(xs)\nreturn dict(counts + Counter(xs))",
+    "a Counter that is changed while it is gone through": (
+        "counts = Counter(xs)\ncounts.update(x + '2' for x in counts)\nreturn counts.total()"
+    ),
     "Counters that are compared": "counts = Counter(xs)\nreturn counts == {'a': 0}",
     "a read in a comprehension, which adds a key": (
         "sums = defaultdict(int)\nreturn [sums[x] for x in xs]"

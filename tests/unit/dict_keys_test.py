@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.compiler.compile import compile_module
+from holdfast.compiler.compile import compile_module, compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.migration.shapes import ShapeComparison
 from tests.unit.dsl_kit import assert_same, loaded
 
 HEADER = """
@@ -265,3 +267,17 @@ def test_a_method_that_an_enum_has_of_its_own_is_refused(tmp_path: Path) -> None
     source = "@workflow\ndef flow(loud: Loud) -> str:\n    return loud.upper()\n"
     with loaded(tmp_path, HEADER + source) as module, pytest.raises(CompileErrors, match="HF002"):
         compile_module(module)
+
+
+def test_a_migration_tells_keys_that_are_ints_from_texts(tmp_path: Path) -> None:
+    forms: list[dict[str, Any]] = []
+    for key in ("int", "str", "Level", "Status"):
+        source = f"@workflow\ndef flow(counts: dict[{key}, int]) -> Any:\n    return counts\n"
+        with loaded(tmp_path, HEADER + source) as module:
+            forms.append(json.loads(compile_workflow(module.flow).map_text)["shapes"])
+    by_int, by_text, by_level, by_status = forms
+    same = ShapeComparison(by_int, by_level).misfit("counts", "counts")
+    assert (same, ShapeComparison(by_text, by_status).misfit("counts", "counts")) == (None, None)
+    assert ShapeComparison(by_int, by_text).misfit("counts", "counts") == (
+        "`counts` was a dict by int and is a dict"
+    )

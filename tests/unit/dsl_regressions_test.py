@@ -103,6 +103,18 @@ REFUSED = {
         "rows: list[list[int]]",
         "rows[0], rows[1] = rows[1], rows[1]\nrows[0].append(1)\nreturn rows",
     ),
+    "a list that `update` puts in by a name": (
+        "d: dict[str, list[int]], row: list[int]",
+        "d.update(c=row)\nrow.append(4)\nreturn [d, row]",
+    ),
+    "a list that a merge puts in": (
+        "d: dict[str, list[int]], row: list[int]",
+        "d |= {'c': row}\nd['c'].append(4)\nreturn [d, row]",
+    ),
+    "a list that an insertion puts in": (
+        "rows: list[list[int]], row: list[int]",
+        "rows.insert(0, row)\nrows[0].append(4)\nreturn [rows, row]",
+    ),
     "an f-string fails before its step": ("n: int", 'return f"{10 // n} {echo(1)}"'),
     "a spread fails before a step": ("n: int", "return [*[10 // n], echo(1)]"),
     "an error is returned": (
@@ -303,6 +315,16 @@ SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
         "xs: list[int]",
         "add(xs, 5)\nreturn xs",
         [{"xs": [3, 9]}],
+    ),
+    "new items belong to the list that gets them": (
+        "rows: list[list[int]], d: dict[str, list[int]]",
+        (
+            "rows += [[3]]\nrows[-1].append(4)\nrows.extend([[7]])\nrows[0].append(5)\n"
+            "rows.insert(0, [8])\nrows[0].append(5)\nrows[1:2] = [[6]]\nrows[1].append(5)\n"
+            "d |= {'b': [3]}\nd['b'].append(4)\nd.update({'c': [3]})\nd['c'].append(4)\n"
+            "return [rows, d]"
+        ),
+        [{"rows": [[1], [2]], "d": {"a": [1]}}],
     ),
     "a task that always raises": (
         "n: int",

@@ -9,6 +9,7 @@ import pytest
 from holdfast import Client, FailedExecution
 from holdfast.testing import World
 from holdfast_simulator.world import Killed
+from tests.thorough import stride
 from tests.unit import failure_flows, own_id_flows
 from tests.unit.client_kit import MemoryStack
 
@@ -103,7 +104,7 @@ def test_without_such_a_workflow_nothing_is_sent() -> None:
 def test_a_crash_anywhere_tells_each_end_once(how: str, when: str, retried: bool) -> None:
     number, is_over = 0, False
     while not is_over:
-        number += 3
+        number += stride(3, 17)
         stack = MemoryStack(failure_flows.__name__, works=False)
         left = [number]
 

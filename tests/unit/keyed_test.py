@@ -205,6 +205,19 @@ def test_an_event_that_no_execution_uses_starts_five_and_a_retry_of_the_last_use
     assert client.describe(last)["output"] == 7
 
 
+def test_each_of_many_events_at_once_is_used_by_an_execution_of_its_own(stack: MemoryStack) -> None:
+    client, stack.works = Client.of(stack.api), False
+    numbers = range(2 * KEYED_EXECUTIONS_MAX)
+    for number in numbers:
+        client.event("placed", "k", number)
+        stack.world.now_ms += 1
+    stack.works = True
+    client.event("go", "k", True)
+    stack.world.run(until_ms=stack.world.now_ms + 10_000)
+    found = sorted(str(one["output"]) for one in executions(client, "packing"))
+    assert found == [f"packed {number}" for number in numbers]
+
+
 def test_an_event_may_be_for_one_execution_alone(client: Client) -> None:
     first, other = (client.start("door", {"name": key}).execution for key in ("d", "e"))
     assert client.event("floor", "d", 5, execution=other)["waiting"] == 0

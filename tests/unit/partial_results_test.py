@@ -294,6 +294,30 @@ def flow(orders: list[str]) -> list[str]:
     assert found(tmp_path, text, ["a", "bad1"]) == ["value", "BAD1"]
 
 
+def test_a_late_error_is_undone_and_passes_a_finally(tmp_path: Path) -> None:
+    text = """
+def paid(orders: list[str]) -> list[Receipt]:
+    return each(orders, pay, cancel_others=False)
+@workflow
+def flow(orders: list[str]) -> int:
+    with compensating() as undo:
+        undo(undo_it, "all")
+        try:
+            one, other = parallel(
+                lambda: paid(orders), lambda: len(paid(orders)), cancel_others=False
+            )
+            return len(one) + other
+        finally:
+            undo_it("finally")
+"""
+    with loaded(tmp_path, HEADER + text) as module:
+        assert assert_same(module.flow, {"orders": ["a", "b"]}).output == 4
+        end = assert_same(module.flow, {"orders": ["a", "bad1", "gone"]})
+    assert (end.error, end.cause) == ("Declined", '{"message":"bad1","fields":{"code":"BAD1"}}')
+    assert [call[1]["order"] for call in end.trace if call[0] == "undo_it"] == ["finally", "all"]
+    assert [call[0] for call in end.trace].count("pay") == 6
+
+
 def test_late_errors_need_no_extension(tmp_path: Path) -> None:
     text = LATE.format(returns="list[str]", body="return each(orders, slow, cancel_others=False)")
     with loaded(tmp_path, HEADER + text) as module:

@@ -15,7 +15,7 @@ from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import to_step_functions
 from holdfast.errors import RequestError
 from holdfast.runtime.effects import RunTask, TaskSucceeded
-from holdfast.testing import World, never, real
+from holdfast.testing import Difference, World, never, real
 from holdfast_simulator.invariants import check
 from holdfast_simulator.world import Killed
 from tests.builders import Shop
@@ -280,6 +280,59 @@ def test_an_error_of_an_expression_rejects_too() -> None:
     assert run.replies[second] == {"value": 4}
 
 
+ROWS = """
+from holdfast import receive, workflow
+from pydantic import BaseModel
+
+class Wanted(BaseModel):
+    names: list[str]
+    place: int
+    by: int
+
+@workflow(key="owner", starts_on="rows")
+def rows(owner: str) -> None:
+    kept = {"a": [1, 2]}
+    while True:
+        with receive("rows", Wanted, key=owner) as request:
+            found = [kept[name] for name in request.data.names]
+            request.reply(found[0][request.data.place] // request.data.by)
+
+@workflow(key="owner", starts_on="most")
+def most(owner: str) -> None:
+    while True:
+        with receive("most", list[int], key=owner) as request:
+            request.reply(max(request.data))
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "cause"),
+    [
+        ({"names": ["b"], "place": 0, "by": 1}, "KeyError", "'b'"),
+        ({"names": [], "place": 0, "by": 1}, "IndexError", "list index out of range"),
+        ({"names": ["a"], "place": 2, "by": 1}, "IndexError", "list index out of range"),
+    ],
+)
+def test_a_caller_gets_the_name_and_the_text_of_an_expressions_error(
+    data: dict[str, Any], error: str, cause: str, tmp_path: Path
+) -> None:
+    with loaded(tmp_path, ROWS) as module:
+        caller = Client.of(MemoryStack(module.__name__).api)
+        with pytest.raises(RequestRejected) as rejected:
+            caller.request("rows", "ann", data)
+        assert (rejected.value.error, rejected.value.cause) == (error, cause)
+        assert caller.request("rows", "ann", {"names": ["a"], "place": 1, "by": 2}) == 1
+
+
+def test_a_test_compares_the_replies_of_both_runs(tmp_path: Path) -> None:
+    with loaded(tmp_path, ROWS) as module:
+        world = World()
+        world.request("most", [], at=seconds(1))
+        world.stop(at=seconds(2))
+        with pytest.raises(Difference, match=r"States\.QueryEvaluationError"):
+            world.run(module.most, "ann")
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("stride", [quick_stride(7, 23), pytest.param(1, marks=pytest.mark.slow)])
 def test_a_crash_anywhere_applies_a_request_once_and_keeps_its_reply(
@@ -372,6 +425,15 @@ def test_a_way_without_a_reply_at_its_end_is_refused(tmp_path: Path, body: str, 
     with loaded(tmp_path, source) as module, pytest.raises(CompileErrors) as refused:
         compile_workflow(module.flow)
     assert code in str(refused.value)
+
+
+def test_a_reply_may_read_a_duration(tmp_path: Path) -> None:
+    source = BLOCK + "        request.reply(int(grace.total_seconds()))\n    return 1\n"
+    source = source.replace("key: str", "key: str, grace: timedelta")
+    with loaded(tmp_path, "from datetime import timedelta\n" + source) as module:
+        world = World()
+        asked = world.request("ask", 2, key="k", at=seconds(1))
+        assert world.run(module.flow, "k", seconds(90)).replies == {asked: {"value": 90}}
 
 
 def test_a_with_that_receives_may_begin_more_blocks(tmp_path: Path) -> None:

@@ -235,6 +235,19 @@ def flow(n: int) -> int:
     assert refusals(tmp_path, source) == [("HF065", "return slow(n)")]
 
 
+@pytest.mark.parametrize("argument", ["cancel_others=False", "return_exceptions=True"])
+def test_branches_that_all_end_are_plain_states(tmp_path: Path, argument: str) -> None:
+    source = f"""
+@workflow
+def flow(n: int) -> int:
+    return len(each([n, 2], echo, {argument}))
+"""
+    states = dict(states_of(exported(tmp_path, source).asl))
+    assert not any("Holdfast" in state for state in states.values())
+    (echo,) = [state for state in states.values() if state["Type"] == "Task"]
+    assert [catcher["ErrorEquals"] for catcher in echo["Catch"]] == [["States.ALL"]]
+
+
 def test_an_error_that_is_passed_on_keeps_its_name_and_text(tmp_path: Path) -> None:
     catch = exported(tmp_path, SHOP).asl["States"]["child"]["Catch"][0]
     assert catch["ErrorEquals"] == ["States.TaskFailed"]

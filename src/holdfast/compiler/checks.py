@@ -64,7 +64,7 @@ def failures_of(block: StatementBlock, *, only_uncaught: bool = False) -> Failur
     `only_uncaught`: leave out what an inner `except Exception` catches.
     """
     anything, told = False, False
-    raised, expressions = set[type[BaseException]](), set[str]()
+    raised, expressions, children = set[type[BaseException]](), set[str](), set[str]()
     pending = [*block]
     while pending:
         statement = pending.pop()
@@ -75,16 +75,47 @@ def failures_of(block: StatementBlock, *, only_uncaught: bool = False) -> Failur
             told = told or found.told
             raised |= found.raised
             expressions |= found.expressions
+            children |= found.children
         # The first inner block of a Try is its body. Skip it, because the errors of a Try already
         # contain those of its body.
         known = 1 if isinstance(statement, Try) else 0
         for inner in inner_blocks(statement)[known:]:
             pending += inner
-    return Failures(anything, frozenset(raised), frozenset(expressions), told)
+    return Failures(anything, frozenset(raised), frozenset(expressions), told, frozenset(children))
 
 
 def _catches_all(statement: Try) -> bool:
     return any(issubclass(Exception, handler.classes) for handler in statement.handlers)
+
+
+def unnamed_failures(block: StatementBlock) -> frozenset[str]:
+    """Return the errors of expressions that may leave the block. One that is kept and raised later
+    leaves it, too.
+    """
+    found = set[str]()
+    pending = [*block]
+    statements = statements_of(block)
+    handlers = [one for part in statements if isinstance(part, Try) for one in part.handlers]
+    caught = {handler.variable for handler in handlers}
+    is_kept = any(isinstance(one, Reraise) and one.error not in caught for one in statements)
+    while pending:
+        statement = pending.pop()
+        blocks = inner_blocks(statement)
+        if not isinstance(statement, Try):
+            found |= _failures_of_statement(statement).expressions
+        elif _catches_all(statement) and not is_kept and not _raises_again(statement):
+            blocks = blocks[1:]
+        for inner in blocks:
+            pending += inner
+    return frozenset(found)
+
+
+def _raises_again(statement: Try) -> bool:
+    return any(
+        isinstance(one, Reraise)
+        for handler in statement.handlers
+        for one in statements_of(handler.body)
+    )
 
 
 def _failures_of_statement(statement: Statement) -> Failures:
@@ -120,7 +151,6 @@ def _failures_of_action(action: object) -> Failures:
     match action:
         case (
             TaskAction(_, arguments)
-            | RunWorkflow(_, arguments)
             | StartWorkflow(_, arguments)
             | SendEvent(_, arguments)
             | Reply(_, arguments)
@@ -128,6 +158,10 @@ def _failures_of_action(action: object) -> Failures:
             | Again(arguments)
         ):
             return Failures(anything=True, expressions=arguments.fails)
+        case RunWorkflow(workflow, arguments, failures):
+            children = frozenset({workflow.name} if failures else ())
+            fails = arguments.fails | failures
+            return Failures(anything=True, expressions=fails, children=children)
         case SendRequest(_, _, arguments, timeout):
             fails = arguments.fails if timeout is None else arguments.fails | timeout.fails
             return Failures(anything=True, expressions=fails)

@@ -64,8 +64,9 @@ from holdfast.api.library import library_task
 from holdfast.api.payloads import reference_of
 from holdfast.api.surface import Workflow
 from holdfast.asl.parsing.parse import definition_hash
-from holdfast.compiler.checks import ReportProblem, check, statements_of
-from holdfast.compiler.context import EVERYTHING, Environment, TypedQuery, Unit
+from holdfast.compiler.called import ChildFailures, is_called
+from holdfast.compiler.checks import ReportProblem, check, statements_of, unnamed_failures
+from holdfast.compiler.context import EVERYTHING, Environment, LibrarySteps, TypedQuery, Unit
 from holdfast.compiler.conversions import conversions_of
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, excerpt
 from holdfast.compiler.emit.assembler import resolved
@@ -324,7 +325,7 @@ def _compile(
 ) -> CompiledWorkflow:
     if isinstance(workflow, Dag):
         return compile_dag(workflow, in_plain_asl=in_plain_asl)
-    unit, node, block = _lowered(Unit(source, workflow), workflow)
+    unit, node, block = _named(source, workflow)
     if node is not None and not is_whole(workflow.timeout):
         message = f"the timeout of a workflow must be {WHOLE_SECONDS}"
         unit.refuse(node, "HF052", message, "@workflow(timeout=days(365))")
@@ -350,6 +351,35 @@ def _compile(
     except RecursionError:
         assert node is not None
         raise _too_deep(unit, node) from None
+
+
+def _named(
+    source: Source, workflow: Workflow[..., Any], failures: ChildFailures | None = None
+) -> tuple[Unit, ast.FunctionDef | None, StatementBlock]:
+    """Lower the workflow. If others call it, its expressions' errors get their names; see `called`.
+    Names do not refuse a workflow that is sound without them.
+    """
+    failures = failures or ChildFailures(_failures_of_child)
+    for is_named in (True, False) if is_called(workflow) else (False,):
+        unit = Unit(source, workflow)
+        unit.library, unit.failures_of_child = LibrarySteps(is_called=is_named), failures
+        found = _lowered(unit, workflow)
+        if not found[0].diagnostics:
+            break
+    return found
+
+
+def _failures_of_child(failures: ChildFailures, workflow: Workflow[..., Any]) -> frozenset[str]:
+    """Return the errors without a name that expressions of a called workflow raise."""
+    module = sys.modules.get(workflow.function.__module__)
+    if module is None or isinstance(workflow, Dag):
+        return frozenset()
+    try:
+        _, _, block = _named(_source(module), workflow, failures)
+    except (CompileErrors, WorkflowError):
+        # The child reports its own refusals.
+        return frozenset()
+    return unnamed_failures(block)
 
 
 #: A pass finds the steps whose operands the passes before it have found. So the number of passes

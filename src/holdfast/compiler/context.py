@@ -183,7 +183,10 @@ class LibrarySteps:
     `rewritten`: the expressions that replace others with the same meaning.
     `caught`: the classes that the handlers around the present statement name. Exception counts
     only where the handler reads the error: without that, no one sees the error's name.
+    `is_called`: another workflow calls this one, and may read its errors; see `called`.
     """
+
+    is_called: bool = False
 
     steps: dict[ast.expr, LibraryStep | NamedFailure] = field(default_factory=dict)
     helpers: set[ast.FunctionDef] = field(default_factory=set)
@@ -362,6 +365,10 @@ def _join_entries(left: NameEntry | None, right: NameEntry | None) -> NameEntry 
 NOTHING: Final = object()
 
 
+def _no_failures(_: Workflow[..., Any]) -> frozenset[str]:
+    return frozenset()
+
+
 class Unit:
     """One workflow during its compilation: its source, its module's names, and its refusals."""
 
@@ -407,6 +414,8 @@ class Unit:
         self.lost_lines: set[tuple[str, int]] = set()
         #: The expressions that steps of Python's library compute; see `library_calls`.
         self.library = LibrarySteps()
+        #: Returns the errors without a name that the expressions of a called workflow raise.
+        self.failures_of_child: Callable[[Workflow[..., Any]], frozenset[str]] = _no_failures
         self._scopes: dict[ast.AST, VariableScopeNames] = {}
         #: For each scope, the function whose body it belongs to.
         self.functions: dict[VariableScopeNames, ast.FunctionDef] = {}
@@ -436,6 +445,7 @@ class Unit:
         """
         other = Unit(self.source, self.workflow)
         other.library, other.copies, other.made = self.library, self.copies, self.made
+        other.failures_of_child = self.failures_of_child
         other.defaults, other.property_calls = self.defaults, self.property_calls
         other.loops, other.loop_functions = self.loops, self.loop_functions
         other.pasted, other.inner_changes = self.pasted, self.inner_changes

@@ -272,6 +272,13 @@ class VariableUses:
             node = self.parents[node]
         return node is outer
 
+    def _knows_update(self, call: ast.Call) -> bool:
+        if len(call.args) != 1 or call.keywords or self._inner(call):
+            return False
+        # Python goes through the items while it changes the Counter.
+        names = {node.id for node in ast.walk(call.args[0]) if isinstance(node, ast.Name)}
+        return isinstance(self.parents[call], ast.Expr) and self.name not in names
+
     def _knows_method(self, attribute: ast.Attribute, attr: str) -> bool:
         parent = self.parents[attribute]
         is_call = isinstance(parent, ast.Call) and parent.func is attribute
@@ -279,10 +286,7 @@ class VariableUses:
             is_known = isinstance(parent, ast.Call) and len(parent.args) < 2 and not parent.keywords
             return is_call and is_known and self._is_plain("max")
         if self.kind.is_counter and attr == "update":
-            is_statement = is_call and isinstance(self.parents[parent], ast.Expr)
-            is_one = isinstance(parent, ast.Call) and len(parent.args) == 1
-            is_one = is_one and isinstance(parent, ast.Call) and not parent.keywords
-            return is_statement and is_one and not self._inner(attribute)
+            return isinstance(parent, ast.Call) and is_call and self._knows_update(parent)
         return attr in _METHODS
 
 

@@ -122,13 +122,14 @@ class ErrorHandler:
 class Failures(NamedTuple):
     """The errors that a block can raise. `anything`: a task runs in it, which may raise any
     error. `told`: it waits for an event or an answer, which may fail it with any error but a
-    time-out.
+    time-out. `children`: the called workflows whose expressions raise some of `expressions`.
     """
 
     anything: bool = False
     raised: frozenset[type[BaseException]] = frozenset()
     expressions: frozenset[str] = frozenset()
     told: bool = False
+    children: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +274,13 @@ class TaskAction:
 @dataclass(frozen=True, slots=True)
 class RunWorkflow:
     """Run a workflow as a child execution. `arguments` is its whole input, with the defaults that
-    the call omitted.
+    the call omitted. `failures` are the errors of the child's expressions that have no name of
+    their own; see `called`.
     """
 
     workflow: Workflow[..., Any]
     arguments: TypedQuery
+    failures: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,14 @@ def as_model_step(
 
 
 def is_caught(lowering: Lowering, error: str) -> bool:
-    """Return True when a handler around this point catches the builtin `error` by a name."""
-    caught = tuple(lowering.unit.library.caught)
+    """Return True when a handler around this point catches the builtin `error` by a name, or when
+    the calling workflow may do so. For the caller alone a comprehension does not become a loop,
+    which would have states for each of many items.
+    """
+    library = lowering.unit.library
+    if library.is_called and lowering.place != COMPREHENSION:
+        return True
+    caught = tuple(library.caught)
     return bool(caught) and issubclass(getattr(builtins, error), caught)
 
 

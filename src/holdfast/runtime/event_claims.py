@@ -61,12 +61,15 @@ _DAY_SECONDS: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An event that a decision uses. `claim` is the value of its claim in the stored event."""
+    """An event that a decision uses. `claim` is the value of its claim in the stored event.
+    `fails`: the event fails the wait.
+    """
 
     event_id: str
     name: str
     key: str
     claim: str
+    fails: bool = False
 
 
 # -- the execution that uses an event --------------------------------------------------------------
@@ -90,7 +93,8 @@ def claims_of(
             if frame is not None and isinstance(frame.waiting, Awaiting):
                 name, key = frame.waiting.event_name, frame.waiting.event_key
                 # Several waits of the execution may be offered the event. The first one uses it.
-                found.setdefault(fact.event_id, Claim(fact.event_id, name, key, claim))
+                fails = fact.error is not None
+                found.setdefault(fact.event_id, Claim(fact.event_id, name, key, claim, fails))
     return found
 
 
@@ -98,11 +102,13 @@ def take(tenant: str, run: str, wanted: Claim) -> Generator[Effect, Any, bool]:
     """Claim the event for the execution. Return False when another execution has claimed it, or an
     operator has dropped it.
     """
+    # A lower format would let older code read an event that fails a wait.
+    mark = inbox.FAILING_MARK if wanted.fails else inbox.EVENT_MARK
     claimed = yield Update(
         tables.MAIL,
         keys.event(tenant, wanted.name, wanted.key),
         keys.stored_event(wanted.event_id),
-        put={**inbox.EVENT_MARK, inbox.ADDRESSEE: run, inbox.CLAIMED: wanted.claim},
+        put={**mark, inbox.ADDRESSEE: run, inbox.CLAIMED: wanted.claim},
         where=(
             # Without this condition, the write would create an event that TTL has deleted.
             Condition("at", "present"),

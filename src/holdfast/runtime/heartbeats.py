@@ -1,6 +1,6 @@
 """The last heartbeat of a task: one item in the inbox of its execution, for all attempts.
 
-    h#<entry>    at: when it came    v: the progress that a heartbeat has carried, as JSON
+    h#<entry>    at: when it came, 0 for none    v: the progress that a heartbeat has carried
                  over: the last attempt of the entry for which the execution no longer waits
 
 The attempts of one entry share the item, so a new attempt finds the progress of the one before. A
@@ -54,7 +54,7 @@ def store(
         item["v"] = json_text(progress)
     for _ in range(HEARTBEAT_RACES_MAX):
         found: Item | None = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
-        if found is not None and int(found.get("at", 0)) > now_ms:
+        if found is not None and int(found["at"]) > now_ms:
             return True
         if (yield from _is_put_over(found, item)):
             return True
@@ -80,14 +80,20 @@ def mark_over(step: Step, attempt: int, now_ms: int) -> Generator[Effect, Any, N
         keys.inbox(step.tenant, step.run),
         keys.heartbeat(step.entry),
         put={FORMAT_FIELD: FORMAT, "over": attempt, "ttl": now_ms // 1_000 + _MARK_SECONDS},
-        # A heartbeat that has read the item before this write must not replace it.
-        add={"rv": 1},
+        # A heartbeat that has read the item before this write must not replace it. An item without
+        # a heartbeat gets the time 0, because each reader needs a time.
+        add={"rv": 1, "at": 0},
     )
 
 
 def is_over(step: Step, attempt: int) -> Generator[Effect, Any, bool]:
     beat = yield from load(step)
     return beat is not None and int(beat.get("over", 0)) >= attempt
+
+
+def last_ms(beat: Item | None) -> int:
+    """Return the time of the last heartbeat, 0 without any."""
+    return 0 if beat is None else int(beat["at"])
 
 
 def load(step: Step) -> Generator[Effect, Any, Item | None]:

@@ -276,6 +276,7 @@ def test_the_first_real_day_ships_most_orders_and_shows_every_fate() -> None:
     assert (set(reasons), fates) == (REASONS - {"nothing_to_pack"}, set(Fate))
 
 
+@pytest.mark.slow
 def test_the_second_real_day_shows_every_outcome_and_every_fate() -> None:
     reasons, fates = reasons_and_fates(DATA / "orders-2010-12-02.jsonl")
     assert reasons.total() == 167

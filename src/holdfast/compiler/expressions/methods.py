@@ -115,7 +115,7 @@ def call_method(lowering: Lowering, node: ast.Call, function: ast.Attribute) -> 
         step = _as_step(lowering, node, function, value.type)
         return step or _refused(lowering, node, function, value.type)
     fails = fails_of(value, *arguments) | found[2]
-    if "ValueError" in found[2]:
+    if function.attr == "index" and "ValueError" in found[2]:
         note_failure(lowering, node, "ValueError")
     if function.attr not in _TWICE or _is_path(value.query):
         return TypedQuery(found[0], found[1], fails)

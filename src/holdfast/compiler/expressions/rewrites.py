@@ -151,7 +151,7 @@ def _from_keys(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
     match given:
         case [keys]:
             value: ast.expr = ast.Constant(None)
-        case [keys, ast.Constant() as value]:
+        case [keys, (ast.Constant() | ast.UnaryOp(operand=ast.Constant())) as value]:
             pass
         case _:
             return None

@@ -158,7 +158,16 @@ def _refuse_expression_errors(
     failures, test = found
     for cls in classes:
         caught = [name for name in failures.expressions if issubclass(getattr(builtins, name), cls)]
-        if caught and cls is not Exception and node.type is not None:
+        if caught and cls is not Exception and node.type is not None and failures.children:
+            child = min(failures.children)
+            statements.unit.refuse(
+                node.type,
+                "HF032",
+                f"`{cls.__name__}` from an expression of `{child}` cannot be caught by its own "
+                "name: only `except Exception` sees it (States.QueryEvaluationError)",
+                f"test first in `{child}`, or catch it there: `except Exception: raise …`",
+            )
+        elif caught and cls is not Exception and node.type is not None:
             statements.unit.refuse(
                 node.type,
                 "HF032",

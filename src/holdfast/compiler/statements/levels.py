@@ -100,15 +100,26 @@ class Adding:
         owned = owned_levels(self.statements, node, type_)
         return Stored(owned, max(owned, self._alone(node)))
 
+    def _put_back(self, node: ast.expr) -> Held | None:
+        """Return what is known of a part that was taken out of the value, and is put back."""
+        is_taken = isinstance(node, ast.Name) and node.id.startswith(
+            (f"{self.name}.", f"{self.name}[")
+        )
+        entry = self.statements.entry(node.id) if isinstance(node, ast.Name) and is_taken else None
+        return entry if isinstance(entry, Held) else None
+
     def items(self, node: ast.expr, type_: Type) -> Stored:
         """Return the levels of the items of a list or dict that become parts."""
         if not has_parts_that_may_change(type_):
-            return Stored(0, EVERYTHING)
-        return Stored(0, max(0, self._alone(node) - 1))
+            return OWN
+        owned = owned_levels(self.statements, node, type_)
+        return Stored(max(0, owned - 1), max(0, owned - 1, self._alone(node) - 1))
 
     def _alone(self, node: ast.expr) -> int:
         if self.statements.unit.captured is None:
             return EVERYTHING
+        if (part := self._put_back(node)) is not None:
+            return part.distinct
         at = _at(self.statements, self.before)
         # In `d["b"] = d["a"]` the value is already a part. The name of a part that was taken out
         # is its path.

@@ -78,6 +78,9 @@ def lower_mutator(statements: Statements, node: ast.Expr, call: ast.Call, name: 
     before = statements.flow.environment
     for argument in call.args:
         statements.share(argument, is_kept=method in ("insert", "add"))
+    for word in call.keywords if method == "update" else ():
+        # `d.update(first=lines)` keeps the list itself.
+        statements.share(word.value, is_kept=word.arg is not None)
     if found is not None and not is_refused(found.type):
         stored = _stored(Adding(statements, name, before), method, added)
         give(statements, node, name, found, stored=stored)
@@ -88,7 +91,7 @@ def _stored(adding: Adding, method: str, added: list[ast.expr]) -> Stored:
     """Return the levels of what `insert` and `update` add."""
     match method, added:
         case "insert", [_, value]:
-            return adding.value(value, UNKNOWN)._replace(owned=0)
+            return adding.value(value, UNKNOWN)
         case "update", [items]:
             return adding.items(items, UNKNOWN)
         case "update", _:
@@ -341,14 +344,13 @@ def lower_merge(statements: Statements, node: ast.AugAssign, name: str) -> bool:
     if not isinstance(node.op, operators.get(family, ())):
         return False
     statements.prepare(node.value)
+    before = statements.flow.environment
     more = statements.expressions.lower(node.value)
+    statements.share(node.value, is_kept=False)
     current = changeable(statements, node.target, name)
     if current is not None and not is_refused(more.type):
         found = arithmetic(statements.unit, node, node.op, current, more)
         if not is_refused(found.type):
-            stored = Adding(statements, name, statements.flow.environment).items(
-                node.value, more.type
-            )
+            stored = Adding(statements, name, before).items(node.value, more.type)
             give(statements, node, name, found, stored=stored)
-    statements.share(node.value, is_kept=False)
     return True

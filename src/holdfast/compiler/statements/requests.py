@@ -86,12 +86,15 @@ def lower_receive(
 def _lower_body(
     statements: Statements, lower_inside: Callable[[], StatementBlock]
 ) -> StatementBlock:
-    """Lower the body of the block. Its errors lead behind it, as its end does."""
+    """Lower the body of the block. Its errors lead behind it, as its end does. They reject the
+    request under their names, so an error of an expression gets that of Python.
+    """
     flow, watcher = statements.flow, Meeting()
     flow.watchers.append(watcher)
     flow.protections += 1
     flow.receives += 1
-    body = lower_inside()
+    with statements.unit.library.catching([Exception]):
+        body = lower_inside()
     flow.protections -= 1
     flow.receives -= 1
     flow.watchers.pop()

@@ -5,6 +5,7 @@ defaults.
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import Any, Final
 
 from holdfast.api.boundary import Misfit
@@ -36,8 +37,28 @@ def lower_child_call(
         message = "an argument may fail, and its error could not be told from one of the child"
         help_ = "n = numbers[0]  # on a line of its own, and then the call with n"
         raise refuse(expressions, node, "HF008", message, help_)
-    action = RunWorkflow(workflow, _filled(expressions, node, workflow, given))
+    failures = expressions.unit.failures_of_child(workflow)
+    if workflow.retry is not None:
+        _require_named(expressions, node, workflow, failures)
+    action = RunWorkflow(workflow, _filled(expressions, node, workflow, given), failures)
     return action, signature_of(workflow.function).result
+
+
+def _require_named(
+    expressions: Expressions, node: ast.Call, workflow: Workflow[..., Any], failures: frozenset[str]
+) -> None:
+    """Refuse a retry that names an error which an expression of the child raises without a name."""
+    assert workflow.retry is not None
+    for cls in (*workflow.retry.on, *workflow.retry.not_on):
+        is_raised = any(issubclass(getattr(builtins, name), cls) for name in failures)
+        if is_raised and cls is not Exception:
+            name = workflow.function.__name__
+            message = (
+                f"`{cls.__name__}` from an expression of `{name}` has no name here, "
+                "so that no retry finds it"
+            )
+            help_ = f"test first in `{name}`, or raise an error of your own there"
+            raise refuse(expressions, node, "HF008", message, help_)
 
 
 def lower_start(

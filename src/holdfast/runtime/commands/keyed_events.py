@@ -18,8 +18,10 @@ log. It holds the key before that (`keyed.py`), and then the end leaves the even
                 message arrives, the hold is over, and X goes to the next execution.
 
 A workflow that fails before its first wait uses no event. Each event would then start executions
-for ever. So an event that `KEYED_EXECUTIONS_MAX` executions have ended without stays with the last
-of them: `holdfast retry` of it, with mended code, uses the event.
+for ever. So the item of an event counts the executions that had it and ended without any event.
+After `KEYED_EXECUTIONS_MAX` of them the event stays with the last one: `holdfast retry` of it, with
+mended code, uses the event. An execution that has used an event is not counted: of a hundred events
+at once, each may be used by an execution of its own.
 """
 
 from __future__ import annotations
@@ -78,20 +80,21 @@ def address(known: Lookup, slot: KeySlot, item: Item, chance: bytes) -> Generato
         # give two executions the same id.
         drawn = chance + bytes([number]) + event_id.encode()
         next_run = yield from keyed.running(known, slot, hashlib.sha256(drawn).digest()[:8])
-        run = yield from _change_addressee(item, run, next_run)
+        run = yield from _change_addressee(item, state, next_run)
     raise keyed.busy(slot)
 
 
-def _change_addressee(item: Item, before: str, after: str) -> Generator[Effect, Any, str]:
-    """Address the event to another execution, unless another process has done so. Return its
-    addressee.
+def _change_addressee(item: Item, ended: Execution, after: str) -> Generator[Effect, Any, str]:
+    """Address the event of the ended execution to another one, unless another process has done so.
+    Return its addressee.
     """
+    count = _times_addressed(item) + (0 if ended.used_events else 1)
     written = yield Update(
         tables.MAIL,
         str(item["pk"]),
         str(item["sk"]),
-        put={inbox.ADDRESSEE: after, inbox.ADDRESSED: _times_addressed(item) + 1},
-        where=(Condition(inbox.ADDRESSEE, "=", before),),
+        put={inbox.ADDRESSEE: after, inbox.ADDRESSED: count},
+        where=(Condition(inbox.ADDRESSEE, "=", ended.run),),
     )
     return str(written.item[inbox.ADDRESSEE])
 
@@ -118,13 +121,13 @@ def at_end(known: Lookup, log: Log) -> NoResult:
     unread = [
         item
         for item in (yield from _unread(known, log, old, key, now_ms))
-        if _times_addressed(item) < KEYED_EXECUTIONS_MAX
+        if log.state.used_events or _times_addressed(item) < KEYED_EXECUTIONS_MAX
     ]
     if unread and newest and newest.keeps_unread and newest.starts_on == old.starts_on:
-        yield from _hand_over(known, slot, log.run, unread)
+        yield from _hand_over(known, slot, log.state, unread)
     elif unread:
         for item in unread:
-            yield from _change_addressee(item, log.run, inbox.DROPPED)
+            yield from _change_addressee(item, log.state, inbox.DROPPED)
     elif "run" in row:
         # A worker may have crashed after it gave events to that execution and before it sent the
         # wake. So send the wake again: without it that execution would not read the events.
@@ -138,15 +141,15 @@ def at_end(known: Lookup, log: Log) -> NoResult:
 
 
 def _times_addressed(item: Item) -> int:
-    """Return how many executions the event was addressed to."""
+    """Return which execution without a used event the addressee is, if it ends without one."""
     return int(item.get(inbox.ADDRESSED, 1))
 
 
-def _hand_over(known: Lookup, slot: KeySlot, ended: str, unread: list[Item]) -> NoResult:
+def _hand_over(known: Lookup, slot: KeySlot, ended: Execution, unread: list[Item]) -> NoResult:
     """Address the events of an ended execution to the next one. That one may begin and end before
     it has received all of them.
     """
-    chance = hashlib.sha256(ended.encode()).digest()[:8]
+    chance = hashlib.sha256(ended.run.encode()).digest()[:8]
     run = yield from keyed.running(known, slot, chance)
     given: list[Item] = []
     for item in unread:

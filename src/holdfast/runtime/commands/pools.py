@@ -229,7 +229,8 @@ def with_workers(
             more = yield from _worker_of(tenant, run, wait)
         elif wait["kind"] == "container" or (wait["kind"] == "task" and "entry" in wait):
             beat = yield from heartbeats.load(heartbeats.Step(tenant, run, wait["entry"]))
-            more = {} if beat is None else {"heartbeat": iso_time(int(beat["at"]))}
+            beat_ms = heartbeats.last_ms(beat)
+            more = {"heartbeat": iso_time(beat_ms)} if beat_ms else {}
             more |= _progress(beat)
         found.append({**wait, **more})
     return found
@@ -245,7 +246,7 @@ def _worker_of(
         return {}
     begun_ms = int(taken["at"])
     # The item may be that of an earlier attempt. Then its time is before the begin of this attempt.
-    beat_ms = begun_ms if beat is None else max(begun_ms, int(beat["at"]))
+    beat_ms = max(begun_ms, heartbeats.last_ms(beat))
     worker = str(taken.get("worker", ""))
     times = {"begun": iso_time(begun_ms), "heartbeat": iso_time(beat_ms)}
     return {"worker": worker, **times, **_progress(beat)}
