@@ -82,6 +82,8 @@ POOL_HEARTBEAT_SECONDS: Final = 60
 #: The same for a container of ECS. Within this time ECS must fetch the image and start the
 #: container.
 CONTAINER_HEARTBEAT_SECONDS: Final = 300
+#: How long `holdfast pools` lists a pool after an execution has last chosen it at run time.
+CHOSEN_POOL_DAYS: Final = 7
 CLAIM_GRACE_MS: Final = 5_000
 # An attempt of a retry takes a lease when it has run for this long after its due time. It must be
 # less than OVERDUE_SECONDS. Otherwise the sweeper would report the attempt as overdue.

@@ -27,3 +27,13 @@ def flow() -> int:
 @workflow
 def fails() -> Exception:
     raise ValueError("wrong")
+
+
+@workflow
+def no_type(counts: {}) -> int:
+    return 1
+
+
+@workflow
+def half_a_type(counts: dict[str]) -> int:
+    return 1

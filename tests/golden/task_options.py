@@ -2,7 +2,9 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (Retry, Worker, minutes, parallel, seconds, start, workflow)
+from holdfast import (
+    Retry, Worker, each, minutes, parallel, seconds, start, task, workflow
+)
 from tests.golden.shop import Order, charge
 
 
@@ -31,6 +33,18 @@ def flow(n: int) -> None:
 @workflow
 def routed(order: Order, host: str) -> None:
     charge.options(runs_on=Worker(host))(order.id, 5)
+
+
+@task(runs_on=Worker("hosts"), timeout=minutes(30))
+def shrink(path: str) -> str:
+    return path
+
+
+@workflow
+def on_hosts(paths: list[str], host: str) -> list[str]:
+    shrink.options(runs_on=host)("a")
+    shrink.options(runs_on=Worker(host))(shrink("a"))
+    return each(paths, shrink.options(runs_on=Worker(host)))
 
 
 @workflow

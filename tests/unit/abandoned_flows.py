@@ -91,6 +91,18 @@ def again(name: str) -> str:
     return slow(name)
 
 
+@task(heartbeat=seconds(30), timeout=minutes(5), retry=Retry(max_attempts=2, interval=seconds(1)))
+def second(name: str) -> str:
+    if task_context().attempt == 1:
+        raise ValueError(name)
+    return look(name)
+
+
+@workflow
+def twice(name: str) -> str:
+    return second(name)
+
+
 @workflow
 def block(name: str) -> str:
     try:

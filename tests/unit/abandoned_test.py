@@ -64,6 +64,11 @@ def test_a_stop_is_read_by_a_running_task(stack: Stack) -> None:
     assert flows.read == [("a", True, True)]
 
 
+def test_a_stop_is_read_by_an_attempt_without_a_lease(stack: Stack) -> None:
+    assert begin(stack, "twice")["status"] == "ABORTED"
+    assert flows.read == [("a", True, True)]
+
+
 def test_without_a_stop_nothing_is_read(stack: Stack) -> None:
     assert begin(stack, "plain", stops=False)["output"] == "a"
     assert flows.read == [("a", False, False)]

@@ -14,8 +14,9 @@ from holdfast.api.batches import Batch
 from holdfast.aws.group_tasks import GroupTasks
 from holdfast.cli.execution_screen import history
 from holdfast.deployment import Deployment
-from holdfast.errors import WorkflowError
+from holdfast.errors import ServiceFault, WorkflowError
 from holdfast.local.group_calls import local_call
+from holdfast.runtime.effects import Effect, Put
 from holdfast.runtime.worker.cached_results import place_of
 from holdfast.runtime.worker.config import CacheRule
 from holdfast.sealed import Sealed
@@ -110,6 +111,27 @@ def test_a_large_result_is_stored_as_a_blob(stage: Stage) -> None:
     assert (stage.output(run), flows.CALLS) == (100, ["large 1"])
     (item,) = [one for one in stage.world.services.items("mail") if "#ca#" in str(one["pk"])]
     assert "ref" in item
+
+
+@pytest.mark.parametrize("damage", [{"f": 99}, {"at": "x"}, {"ref": "0" * 64}])
+def test_a_result_that_cannot_be_read_counts_as_none(stage: Stage, damage: dict[str, Any]) -> None:
+    stage.run("quoted", "large")
+    (item,) = [one for one in stage.world.services.items("mail") if "#ca#" in str(one["pk"])]
+    stage.world.services.perform(Put("mail", {**item, **damage}))
+    for _ in range(2):
+        assert stage.output(stage.run("quoted", "large")) == 100
+    assert flows.CALLS == ["large 1"] * 2
+
+
+def test_a_result_that_cannot_be_stored_is_used_all_the_same(stage: Stage) -> None:
+    def hook(_world: Any, effect: Effect, when: str) -> None:
+        if isinstance(effect, Put) and "#ca#" in str(effect.item["pk"]) and when == "before":
+            raise ServiceFault("HF275", "no route to host")
+
+    stage.world.hook = hook
+    run = stage.run("quoted")
+    stage.rest(HOUR_MS)
+    assert (stage.output(run), flows.CALLS) == (100, ["tea 1"])
 
 
 def test_another_version_of_the_cache_takes_no_earlier_result(

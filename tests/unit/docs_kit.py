@@ -39,7 +39,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, SecretStr, TypeAdapter
 
 from holdfast import (
-    Retry, TaskError, WaitTimeout, ask, aws, choice, compensating, days, each,
+    Retry, TaskError, WaitTimeout, Worker, ask, aws, choice, compensating, days, each,
     execution_id, execution_name, execution_started, first, hours, http, minutes, parallel,
     publish, pure, request, role, seconds, send, shielded, sleep, sleep_until, start, task,
     timeout, wait_for_condition, wait_for_event, workflow,
@@ -119,6 +119,10 @@ def charge(order_id: str, cents: int) -> Payment:
 
 @task
 def refund(payment_id: str) -> None: ...
+
+@task(runs_on=Worker("gpu"))
+def render(film: str) -> str:
+    return film
 
 @task
 def is_ready(order_id: str) -> bool:

@@ -42,8 +42,10 @@ def entity(events: int, *, naps: bool = False) -> Machine:
 
 
 class Entity:
-    def __init__(self, events: int, hook: Hook = no_faults, *, naps: bool = False) -> None:
-        self.shop = Shop(entity(events, naps=naps), hook=hook)
+    def __init__(
+        self, events: int, hook: Hook = no_faults, *, naps: bool = False, shop: Shop | None = None
+    ) -> None:
+        self.shop = shop or Shop(entity(events, naps=naps), hook=hook)
         self.run = self.shop.start()
         self.rest()
 
@@ -100,6 +102,26 @@ def test_a_late_event_costs_what_an_early_one_costs() -> None:
     assert {bill[1:] for bill in bills[10:]} == {(6, 1)}
     assert sorted(writes for writes, _, _ in bills[10:])[: 69 - 8] == [6] * 61
     assert len(pointers(entity.shop)) <= 1
+
+
+def test_old_events_cost_a_wait_nothing_that_takes_no_kept_ones() -> None:
+    flow = entity(20)
+    flow["States"]["waiting"]["Arguments"]["kept"] = False
+    shop = Shop(flow)
+    for number in range(50):
+        shop.send_event(data=-1, event_id=f"old{number}")
+    shop.world.now_ms += 600_000
+    late = Entity(20, shop=shop)
+    bills = []
+    for number in range(19):
+        before = shop.world.services.usage.copy()
+        late.send([number])
+        late.rest()
+        bills.append(shop.world.services.usage.minus(before).read_units)
+    late.send([19])
+
+    assert set(bills[FEW + 1 :]) == {6}
+    assert late.got() == list(range(20))
 
 
 @pytest.mark.parametrize("naps", [False, True])

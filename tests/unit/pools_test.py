@@ -13,7 +13,17 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast import Batch, Client, WaitTimeout, Worker, heartbeat, per_minute, task, task_context
+from holdfast import (
+    Batch,
+    Client,
+    WaitTimeout,
+    Worker,
+    heartbeat,
+    hours,
+    per_minute,
+    task,
+    task_context,
+)
 from holdfast.api.limits import Limit
 from holdfast.api.tasks import _LOCAL, running_task
 from holdfast.aws.protocol import service_of
@@ -46,7 +56,7 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.handed_attempts import read_attempt, result_message
 from holdfast.stepfunctions.activities import Poll, look
-from holdfast.testing import World, real
+from holdfast.testing import World, in_turn, real, takes
 from holdfast_simulator.invariants import check, lost
 from holdfast_simulator.world import Killed
 from tests.unit import pool_flows
@@ -72,8 +82,8 @@ class PoolAttempt:
 class Site:
     """A stack in memory, and a worker of its pool that works when a test says so."""
 
-    def __init__(self) -> None:
-        self.stack = MemoryStack(MODULE)
+    def __init__(self, module: str = MODULE) -> None:
+        self.stack = MemoryStack(module)
         self.world = self.stack.world
         self._one_at_a_time = threading.Lock()  # a worker has threads, and the stack has none
         self.client = Client.of(Api(self.carry, "the test"))
@@ -687,7 +697,7 @@ def test_a_worker_announces_itself_and_leaves_at_its_drain(site: Site) -> None:
 
 def test_the_workflow_of_the_page_runs(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "how-to" / "long-tasks.md"
-    program, containers = re.findall(
+    program, hosts, containers = re.findall(
         r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
     )
     with loaded(tmp_path, program) as module:
@@ -696,6 +706,15 @@ def test_the_workflow_of_the_page_runs(tmp_path: Path) -> None:
         assert run.output == "Alien.mp4"
         late = World({"render": WaitTimeout("late")}).run(module.publish, reel)
         assert late.output == "too slow"
+    with loaded(tmp_path, hosts) as module:
+        files = [module.LocalFile(host=f"films-{name}", path="a.raw") for name in "ab"]
+        # The first machine does not end the work in time, so another one begins again.
+        shrunk = in_turn(takes(hours(4), "late"), "a.small")
+        world = World({"download": in_turn(*files), "shrink": shrunk, "upload": 3})
+        run = world.run(module.trailer, "https://films/a")
+        assert run.output == 3
+        pools_of_calls = [call.pool for call in run.calls]
+        assert pools_of_calls == ["films", "films-a", "films", "films-b", "films-b"]
     with loaded(tmp_path, containers) as module:
         assert (module.mix("a"), module.grade("a")) == ("mixed a", "graded a")
 

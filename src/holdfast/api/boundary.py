@@ -71,12 +71,15 @@ class _Form:
             # Leave out pydantic's advice on `arbitrary_types_allowed`: no setting gives the values
             # of such a type a form in JSON.
             reason = error.message.partition("\n")[0].partition(". Set ")[0]
-            shown = getattr(self._annotation, "__name__", self._annotation)
-            raise RequestError(
-                "HF520",
-                f"pydantic cannot read the annotation {shown!s:.100}: {reason}",
-                help="annotate with a model, a dataclass, or a type that pydantic knows",
-            ) from None
+        except (KeyError, TypeError):
+            # pydantic takes a dict, `xs: {}`, for a schema of its own. `dict[str]` lacks a type.
+            reason = "it is no type"
+        shown = getattr(self._annotation, "__name__", self._annotation)
+        raise RequestError(
+            "HF520",
+            f"pydantic cannot read the annotation {shown!s:.100}: {reason}",
+            help="annotate with a model, a dataclass, or a type that pydantic knows",
+        )
 
     def _is_plain(self, value: object) -> bool:
         """Return True for a value that pydantic would return unchanged, in Python and in JSON."""

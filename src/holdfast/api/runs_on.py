@@ -18,7 +18,6 @@ each attempt, and `holdfast worker --once` in it runs the function.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, assert_never
 
@@ -51,10 +50,10 @@ class Lambda:
             )
 
 
-#: Stands for the name of a pool in the routes that containers call, because a container belongs to
-#: no pool.
-CONTAINERS: Final = "containers"
-_POOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
+class PoolNameError(WorkflowError, ValueError):
+    """A text that is not the name of a pool. Where a workflow computes the text, it is the
+    ValueError with which the engine fails the step.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +63,14 @@ class Worker:
     pool: str
 
     def __post_init__(self) -> None:
-        if not is_pool_name(self.pool) or self.pool == CONTAINERS:
-            raise WorkflowError(
+        from holdfast.asl.resources import is_pool_name  # noqa: PLC0415 - few modules need it
+
+        if not is_pool_name(self.pool):
+            raise PoolNameError(
                 "HF430",
                 f"Worker({self.pool!r:.100}) is not the name of a pool",
                 help='1 to 80 of A-Z a-z 0-9 _ -: Worker("gpu")',
             )
-
-
-def is_pool_name(name: object) -> bool:
-    return isinstance(name, str) and _POOL_NAME.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +127,16 @@ def require_plain(function: Callable[..., Any], runs_on: RunsOn | None, *, has_m
             f"the task {function.__name__} runs on {place_name(runs_on)}, and has limits or a "
             "batch",
             help="the slots of a pool, or the size of a cluster or queue, are the limit",
+        )
+
+
+def require_pools(name: str, runs_on: RunsOn | None) -> None:
+    """Refuse a call that chooses a pool for a task of another place: no worker has its code."""
+    if not isinstance(runs_on, Worker):
+        raise WorkflowError(
+            "HF008",
+            f"a call cannot choose the pool of `{name}`, which runs on no pool",
+            help=f'@task(runs_on=Worker("hosts")) on `{name}`, and a timeout for its work',
         )
 
 

@@ -28,7 +28,15 @@ from holdfast.api.boundary import Boundary, JsonValue, Misfit
 from holdfast.api.harness import harness
 from holdfast.api.keyed import Keyed, Unread, keyed_of
 from holdfast.api.limits import Limit, require_limits
-from holdfast.api.runs_on import Container, Lambda, RunsOn, Worker, require_plain, stand_in
+from holdfast.api.runs_on import (
+    Container,
+    Lambda,
+    RunsOn,
+    Worker,
+    require_plain,
+    require_pools,
+    stand_in,
+)
 from holdfast.api.schedules import Schedule, require_startable
 from holdfast.api.sealing import NO_SEALS, Seals
 from holdfast.errors import RequestError, WorkflowError
@@ -410,11 +418,15 @@ class Task(_Declared[P, R]):
         heartbeat: timedelta | None = None,
         retry: Retry | None = None,
         label: str | None = None,
+        runs_on: Worker | None = None,
     ) -> Task[P, R]:
         """Return the same task with other settings for one call. `label` gives the name of its
-        state.
+        state, and `runs_on` another pool for a task that runs on a pool.
         """
         changed = copy.copy(self)
+        if runs_on is not None:
+            require_pools(self.name, self.runs_on)
+            changed.runs_on = runs_on
         changed.timeout = timeout if timeout is not None else self.timeout
         changed.heartbeat = heartbeat if heartbeat is not None else self.heartbeat
         changed.retry = retry if retry is not None else self.retry

@@ -25,6 +25,12 @@ _OURS: Final[Mapping[str, TaskKind]] = {
 CHILD_WORKFLOW: Final = "workflow:"
 #: The prefix of the Resource and of the target of a Task that a worker of a pool runs.
 POOL: Final = "holdfast:pool:"
+#: The Resource of a Task whose argument `pool` names its pool. It is the prefix without a name,
+#: which releases that do not know the argument refuse: they would offer the task to a wrong pool.
+CHOSEN_POOL: Final = POOL
+#: Stands for the name of a pool in the routes that containers call, because a container belongs to
+#: no pool.
+CONTAINERS: Final = "containers"
 #: The prefix of the target of a Task that runs in a container: `container:ecs:runTask`. The rest is
 #: the call that starts the container.
 CONTAINER: Final = "container:"
@@ -57,6 +63,7 @@ BULK_ACT: Final = "bulk:act"
 #: workflow's name.
 LATER_WORKFLOW: Final = "holdfast.later"
 
+_POOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _FUNCTION: Final = re.compile(
     r"arn:aws[\w-]*:lambda:[\w-]*:[\w-]*:function:[\w.-]+(:(\$LATEST|[\w-]+))?\Z"
 )
@@ -213,7 +220,7 @@ def _ours(text: str) -> Resource | None:
         case "container" if target.removesuffix(_TOKEN_SUFFIX) in CONTAINER_CALLS:
             call, pattern = _split(target)
             return Resource("callback", f"{CONTAINER}{call}", pattern) if pattern else None
-        case "pool" if target:
+        case "pool":
             return Resource("activity", text, "")
         case "workflow" if target:
             return Resource("sync", f"{CHILD_WORKFLOW}{target}", ".sync")
@@ -229,6 +236,11 @@ def _ours(text: str) -> Resource | None:
             return Resource("command", f"{_START_LATER}{target}", "")
         case _:
             return None
+
+
+def is_pool_name(name: object) -> bool:
+    """Return True for the name of a pool of workers."""
+    return isinstance(name, str) and name != CONTAINERS and bool(_POOL_NAME.fullmatch(name))
 
 
 def runs_in_container(resource: str) -> bool:

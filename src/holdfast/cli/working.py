@@ -9,7 +9,7 @@ import sys
 from functools import partial
 from typing import Any, Final
 
-from holdfast.api.runs_on import CONTAINERS
+from holdfast.asl.resources import CONTAINERS
 from holdfast.cli.arguments import MODULES_HELP, slots
 from holdfast.cli.console import FINE, NEGATIVE, print_json
 from holdfast.cli.remote import client_of, now_of, remote_command
@@ -32,6 +32,12 @@ def add(commands: Any) -> None:
         "--pool",
         metavar="NAME",
         help="of runs_on=Worker(NAME); a container has none",
+    )
+    worker.add_argument(
+        "--tasks-of",
+        metavar="POOL",
+        default="",
+        help="run the tasks of runs_on=Worker(POOL), where workflows choose --pool at run time",
     )
     worker.add_argument(
         "--slots", type=slots, default=1, metavar="N", help="tasks at once; default: 1"
@@ -72,7 +78,9 @@ def work(arguments: argparse.Namespace) -> int:
         endpoint = os.environ.get(API_VARIABLE)
     iam = endpoint is not None and is_gateway(endpoint)
     client = Client(endpoint, stack=arguments.stack, iam=iam)
-    worker = PoolWorker(deployment, client, pool, slots=arguments.slots)
+    worker = PoolWorker(
+        deployment, client, pool, slots=arguments.slots, tasks_of=arguments.tasks_of
+    )
     if pool == CONTAINERS:
         worker.leave = partial(os._exit, NEGATIVE)
         return FINE if worker.run_token(token) else NEGATIVE

@@ -262,8 +262,13 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class TaskAction:
+    """`pool`: the name of the pool that the call computes; None for the place that the task names.
+    The failures of `pool` are among those of `arguments`.
+    """
+
     task: Task[..., Any]
     arguments: TypedQuery
+    pool: TypedQuery | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.asl import error_names
 from holdfast.asl.program import Json, MapState, ParallelState, Retrier, TaskState, WaitState
+from holdfast.asl.resources import CHOSEN_POOL, POOL, is_pool_name
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import cancelling, lanes
 from holdfast.core.decision import (
@@ -215,7 +216,7 @@ def _scheduled_details(
         if too_large is not None:
             raise too_large
     if state.kind in TASK_EVENTS:
-        details: dict[str, Any] = {"resource": state.resource, "input": arguments}
+        details: dict[str, Any] = {"resource": _offered_to(state, arguments), "input": arguments}
     else:
         _require_usable(decision, state, arguments)
         details = {**named, "region": _region(decision), "parameters": arguments}
@@ -228,6 +229,19 @@ def _scheduled_details(
     if state.credentials is not None:
         details["taskCredentials"] = _credentials(decision.evaluate(state.credentials, frame))
     return details
+
+
+def _offered_to(state: TaskState, arguments: Json) -> str:
+    """Return the activity or the pool that the task is offered to, for its Scheduled event. The
+    event keeps a pool that the arguments name, so that a recovery offers the task to the same one.
+    """
+    if state.resource != CHOSEN_POOL:
+        return state.resource
+    pool = arguments.get("pool") if isinstance(arguments, dict) else None
+    if not is_pool_name(pool):
+        problem = f"ValueError: {pool!r:.100} is not the name of a pool"
+        raise EvaluationError("Arguments/pool", problem, is_late=True)
+    return f"{POOL}{pool}"
 
 
 def _require_usable(decision: Decision, state: TaskState, arguments: Json) -> None:

@@ -627,16 +627,18 @@ class Execution(NamedTuple):
         return entry in dues or self.frame_of(entry) is not None
 
     def takes_event_of(self, awaiting: Awaiting, stored_ms: int) -> bool:
-        """Return True when the wait may use an event that was stored at that time.
+        """Return True when the wait may use an event that was stored at that time."""
+        return stored_ms >= self.takes_events_since_ms(awaiting)
+
+    def takes_events_since_ms(self, awaiting: Awaiting) -> int:
+        """Return the earliest time at which an event for the wait may be stored.
 
         The clock of the host that stored the event, and that of the host that accepted the start,
         may each be wrong by `CLOCK_ERROR_MS`. So an event that seems to be that much older than
         the execution still counts. Otherwise an event that was sent after the start, such as a
         cancellation, could be lost.
         """
-        if awaiting.takes_kept_events:
-            return True
-        return stored_ms >= self.started_ms - 2 * CLOCK_ERROR_MS
+        return 0 if awaiting.takes_kept_events else self.started_ms - 2 * CLOCK_ERROR_MS
 
     def with_frame(self, frame: Frame) -> Execution:
         return self._replace(frames={**self.frames, frame.id: frame})

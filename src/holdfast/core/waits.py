@@ -504,7 +504,7 @@ def open_lanes(state: Execution, children: ChildExecutions) -> list[int]:
 
 
 def abandoned_attempts(
-    before: Iterable[Command], after: Execution, offered: Iterable[Fact]
+    before: Iterable[Command], after: Execution, offered: Iterable[Fact], now_ms: int
 ) -> list[Attempt]:
     """Return the attempts with heartbeats that a worker may still run although the execution no
     longer waits for them: no result of theirs is among the offered facts.
@@ -513,7 +513,7 @@ def abandoned_attempts(
         command.attempt
         for command in before
         if isinstance(command, RunAttempt)
-        and _reads_its_end(command.attempt)
+        and _reads_its_end(command.attempt, now_ms)
         and not _is_awaited(after, command.attempt)
     ]
     if not running:
@@ -524,9 +524,12 @@ def abandoned_attempts(
     return [one for one in running if (one.entry, one.attempt) not in ended]
 
 
-def _reads_its_end(attempt: Attempt) -> bool:
-    has_heartbeat = attempt.heartbeat_seconds is not None
-    return attempt.kind == "task" and attempt.claim is not None and has_heartbeat
+def _reads_its_end(attempt: Attempt, now_ms: int) -> bool:
+    """Return True for a task with heartbeats that a worker may have begun. The attempt of a retry
+    has no lease at first, and begins when it is due.
+    """
+    has_begun = attempt.claim is not None or attempt.due_ms <= now_ms
+    return attempt.kind == "task" and attempt.heartbeat_seconds is not None and has_begun
 
 
 def _is_awaited(state: Execution, attempt: Attempt) -> bool:

@@ -35,8 +35,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from holdfast.api.runs_on import CONTAINERS, BatchJob, Fargate, Worker
+from holdfast.api.runs_on import BatchJob, Fargate, Worker
 from holdfast.api.tasks import HeartbeatMissed, InvalidResult, Task
+from holdfast.asl.resources import CONTAINERS
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, WorkflowError, known_names
 from holdfast.limits import POOL_HEARTBEAT_SECONDS
@@ -118,6 +119,9 @@ class PoolWorker:
     client: Client
     pool: str
     slots: int = 1
+    #: The pool whose tasks this worker has; "" for its own. A pool that workflows choose at run
+    #: time is in no declaration.
+    tasks_of: str = ""
     name: str = field(default_factory=worker_name)
     say: Callable[[str], None] = tell
     pause: Callable[[float], None] = time.sleep
@@ -134,16 +138,22 @@ class PoolWorker:
         found = [*registry.tasks.values(), *registry.namesakes.values()]
         self.tasks = tuple(sorted({task.name for task in found if self._is_own(task)}))
         if not self.tasks:
+            pool = self._declared
             raise WorkflowError(
                 "HF434",
-                f"no task of these modules runs on the pool {self.pool}",
-                help=f'{_known_pools(self.pool, found)}; or @task(runs_on=Worker("{self.pool}"))',
+                f"no task of these modules runs on the pool {pool}",
+                help=f'{_known_pools(pool, found)}; or @task(runs_on=Worker("{pool}")); '
+                f"or --tasks-of POOL, if workflows choose {pool} at run time",
             )
+
+    @property
+    def _declared(self) -> str:
+        return self.tasks_of or self.pool
 
     def _is_own(self, task: Task[..., Any]) -> bool:
         if self.pool == CONTAINERS:
             return isinstance(task.runs_on, Fargate | BatchJob)
-        return task.runs_on == Worker(self.pool)
+        return task.runs_on == Worker(self._declared)
 
     # -- the loop ----------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.asl.documents import StateJson
-from holdfast.asl.resources import POOL, is_polled
+from holdfast.asl.resources import CHOSEN_POOL, POOL, is_polled
 from holdfast.core.migrating import keeps_key
 from holdfast.migration.matching import Matching, Renames, branch_text, contents_differ, match
 from holdfast.migration.model import Line, Obstacle, Plan, Position, Source, Verdict
@@ -327,6 +327,8 @@ def _kind_of(place: Place) -> str:
 
 
 def _kind_of_call(resource: str, task: str) -> str:
+    if resource == CHOSEN_POOL:
+        return "a task of a pool that the workflow chooses"
     if resource.startswith(POOL):
         return f"a task of the pool {resource.removeprefix(POOL)}"
     if is_polled(resource):

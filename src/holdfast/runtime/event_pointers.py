@@ -132,7 +132,8 @@ def _usable(
         # the start of a Lambda function slower.
         from holdfast.runtime import event_claims  # noqa: PLC0415
 
-        found += yield from event_claims.freed(tenant, state.run, items, now_ms)
+        since_ms = state.takes_events_since_ms(awaiting)
+        found += yield from event_claims.freed(tenant, state.run, items, now_ms, since_ms)
     return found
 
 
@@ -151,7 +152,7 @@ def look(
     if has_many(state):
         row = yield Get(tables.MAIL, partition, keys.registration(state.run))
         if row is not None and _is_complete(row, state, awaiting, now_ms):
-            rows = yield from _pointers(tenant, state.run, awaiting)
+            rows = yield from _pointers(tenant, state, awaiting)
             return (yield from _pointed(tenant, state, awaiting, rows, now_ms))
     yield from inbox.register(tenant, state, awaiting, now_ms)
     items = yield from _usable(tenant, state, awaiting, now_ms)
@@ -206,7 +207,8 @@ def is_served(
         return True
     from holdfast.runtime import event_claims  # noqa: PLC0415  (as in `_usable`)
 
-    return not (yield from event_claims.abandoned(tenant, state.run, items, now_ms))
+    free = yield from event_claims.abandoned(tenant, state.run, items, now_ms)
+    return not any(state.takes_event_of(awaiting, inbox.place_of(item)[0]) for item in free)
 
 
 def _change_over(
@@ -256,7 +258,7 @@ def _facts_of_wake(
     tenant: str, state: Execution, awaiting: Awaiting, event_id: str, now_ms: int
 ) -> inbox.FactsResult:
     if has_many(state):
-        rows = yield from _pointers(tenant, state.run, awaiting)
+        rows = yield from _pointers(tenant, state, awaiting)
         if any(row["id"] == event_id for row in rows):
             return (yield from _pointed(tenant, state, awaiting, rows, now_ms))
     items = yield from inbox.events_of(tenant, state.run, awaiting.event_name, awaiting.event_key)
@@ -267,17 +269,20 @@ def _facts_of_wake(
 
 
 def _pointers(
-    tenant: str, run: str, awaiting: Awaiting, after: str | None = None
+    tenant: str, state: Execution, awaiting: Awaiting, after: str | None = None
 ) -> Generator[Effect, Any, list[Item]]:
-    """Return a page of pointers, those of the earliest events first. `after` is the key of the last
-    pointer of the page before.
+    """Return a page of pointers to events that the wait may use, those of the earliest events
+    first. `after` is the key of the last pointer of the page before.
     """
-    partition = keys.event(tenant, awaiting.event_name, awaiting.event_key)
+    prefix = keys.event_pointers(keys.event(tenant, awaiting.event_name, awaiting.event_key))
+    since_ms = state.takes_events_since_ms(awaiting)
+    if after is None and since_ms > 0:
+        after = f"{prefix}{since_ms:015d}"
     rows: list[Item] = yield Query(
         tables.MAIL,
-        keys.inbox(tenant, run),
+        keys.inbox(tenant, state.run),
         after=after,
-        begins_with=keys.event_pointers(partition),
+        begins_with=prefix,
         limit=_POINTERS_READ_MAX,
     )
     return rows
@@ -300,12 +305,12 @@ def _pointed(
         item = yield from _unread_of(tenant, state, awaiting, str(row["id"]), now_ms)
         if item is None:
             yield Delete(tables.MAIL, str(row["pk"]), str(row["sk"]))
-        elif state.takes_event_of(awaiting, inbox.place_of(item)[0]):
+        else:
             items.append(item)
         if not left and len(items) < wanted and len(rows) == _POINTERS_READ_MAX:
             # An operator may have dropped all events of a page. Without the next page, the event
             # behind them would wait until the sweeper looks for it.
-            left = rows = yield from _pointers(tenant, state.run, awaiting, str(row["sk"]))
+            left = rows = yield from _pointers(tenant, state, awaiting, str(row["sk"]))
     return (yield from inbox.unread_facts(tenant, state, awaiting, items, now_ms))
 
 

@@ -32,6 +32,7 @@ from holdfast.core.waits import abandoned, needs_wake
 from holdfast.limits import (
     ARCHIVE_AFTER_SECONDS,
     CALLBACK_SECONDS_MAX,
+    CHOSEN_POOL_DAYS,
     CLOCK_ERROR_MS,
     NAME_RETENTION_SECONDS,
     OVERDUE_SECONDS,
@@ -191,6 +192,8 @@ def _offer_activity(log: Log, entry: int) -> inbox.FactsResult:
         },
     )
     if POOL in awaiting.target:
+        if awaiting.text("pool"):
+            yield _chosen_pool(log.tenant, awaiting)
         return []
     name = awaiting.target.rpartition(":")[2]
     if (yield Get(tables.MAIL, keys.activities(log.tenant), name)) is not None:
@@ -201,6 +204,15 @@ def _offer_activity(log: Log, entry: int) -> inbox.FactsResult:
         return taken
     error, cause = missing_activity(awaiting.target)
     return [facts.FailedWith(entry, attempt, error, cause)]
+
+
+def _chosen_pool(tenant: str, awaiting: Awaiting) -> Put:
+    """Note the pool that the execution chose: no definition names it, and `holdfast pools` and
+    `doctor` show its waiting tasks.
+    """
+    noted_ms = awaiting.since_ms + CHOSEN_POOL_DAYS * 86_400_000
+    row: Item = {"pk": keys.chosen_pools(tenant), "sk": awaiting.text("pool")}
+    return Put(tables.MAIL, {**row, FORMAT_FIELD: FORMAT, "ttl": noted_ms // 1_000})
 
 
 def missing_activity(arn: str) -> tuple[str, str]:

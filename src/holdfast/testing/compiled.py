@@ -17,6 +17,7 @@ from holdfast.asl.resources import (
     AGAIN,
     CHILD_WORKFLOW,
     CONTAINER,
+    POOL,
     REPLY,
     STOP,
     is_later,
@@ -422,6 +423,7 @@ class _Machine:
             begins_ms=since_ms,
             timeout_ms=None if timeout is None else timeout * 1_000,
             key=self._key(waiting),
+            pool=_pool_of(waiting.target),
         )
 
     def _key(self, waiting: Attempt | Awaiting) -> str:
@@ -517,6 +519,10 @@ def _begun(waiting: Attempt | Awaiting) -> tuple[int, Fact]:
     if isinstance(waiting, Attempt):
         return waiting.due_ms, Submitted(waiting.entry, waiting.attempt, None)
     return waiting.since_ms, ActivityStarted(waiting.entry, waiting.attempt, None)
+
+
+def _pool_of(target: str) -> str | None:
+    return target.removeprefix(POOL) if target.startswith(POOL) else None
 
 
 def _name_of(attempt: Attempt) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
 from holdfast.api.branches import unended
 from holdfast.api.harness import ContinueAsNew, OwnExecution, harness
+from holdfast.api.runs_on import Worker
 from holdfast.api.tasks import Polling, Retry, Task, Workflow
 from holdfast.asl.program import PollRule, Retrier
 from holdfast.core.retry import delay_ms, poll_delay_ms
@@ -173,6 +174,7 @@ class _Direct:
                 begins_ms=begins_ms,
                 timeout_ms=_timeout_ms(task.timeout),
                 key=key,
+                pool=task.runs_on.pool if isinstance(task.runs_on, Worker) else None,
             )
             answer = self.lines.wait(line, place).answer
             error = RunTimedOut("") if answer is None else answer.error

@@ -66,6 +66,8 @@ class WaitingPlace:
     begins_ms: int = 0
     timeout_ms: int | None = None
     key: str = ""
+    #: The pool of workers that the task is offered to; None for another place.
+    pool: str | None = None
     #: An event that was sent before this time does not fit the wait.
     oldest_ms: int | None = None
     is_closed: bool = False

@@ -48,6 +48,8 @@ class Call:
     has_sets: bool = field(default=False, repr=False, compare=False)
     #: True for a task with a cache that did not run: an earlier call has given the result.
     from_cache: bool = False
+    #: The pool of workers that the task is offered to; None for another place.
+    pool: str | None = None
 
     def __str__(self) -> str:
         number = f" (attempt {self.attempt})" if self.attempt > 1 else ""
@@ -55,6 +57,7 @@ class Call:
         later = "" if self.after is None else f", after {self.after:g} s"
         where = f" in branch {self.path}" if self.path else ""
         where += " from the cache" if self.from_cache else ""
+        where += f" on the pool {self.pool}" if self.pool else ""
         what = f"{self.kind} {self.name}".rstrip()
         return f"{self.at:g} s: {what} {self.arguments!r}{number}{bound}{later}{where}"
 
@@ -269,6 +272,7 @@ class Timeline:
                 after=None if place.after_ms is None else place.after_ms / 1_000,
                 has_sets=takes_sets(place.subject),
                 from_cache=place.is_cached,
+                pool=place.pool,
             )
         )
 

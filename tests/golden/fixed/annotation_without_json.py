@@ -29,3 +29,13 @@ def fails() -> None:
 @workflow
 def always_fails() -> None:
     raise ValueError("wrong")
+
+
+@workflow
+def no_type(counts: dict[str, int]) -> int:
+    return 1
+
+
+@workflow
+def half_a_type(counts: dict[str, int]) -> int:
+    return 1

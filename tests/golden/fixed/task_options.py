@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (Retry, Worker, minutes, parallel, seconds, task, workflow)
+from holdfast import (Retry, Worker, each, minutes, parallel, seconds, task, workflow)
 from tests.golden.shop import Order, charge
 
 
@@ -29,20 +29,26 @@ def flow(n: int) -> None:
     parallel(lambda: charge.options(timeout=minutes(5))("a", 1), lambda: 1)
 
 
-@task(runs_on=Worker("a"))
-def charge_on_a(order_id: str, cents: int) -> None: ...
-
-
-@task(runs_on=Worker("b"))
-def charge_on_b(order_id: str, cents: int) -> None: ...
+@task(runs_on=Worker("hosts"), timeout=minutes(30))
+def charge_on_host(order_id: str, cents: int) -> None: ...
 
 
 @workflow
 def routed(order: Order, host: str) -> None:
-    if host == "a":
-        charge_on_a(order.id, 5)
-    else:
-        charge_on_b(order.id, 5)
+    charge_on_host.options(runs_on=Worker(host))(order.id, 5)
+
+
+@task(runs_on=Worker("hosts"), timeout=minutes(30))
+def shrink(path: str) -> str:
+    return path
+
+
+@workflow
+def on_hosts(paths: list[str], host: str) -> list[str]:
+    shrink.options(runs_on=Worker(host))("a")
+    x = shrink("a")
+    shrink.options(runs_on=Worker(host))(x)
+    return each(paths, lambda item: shrink.options(runs_on=Worker(host))(item))
 
 
 @workflow

@@ -12,7 +12,7 @@ from holdfast.api.runs_on import BatchJob, Fargate, Lambda, Worker
 from holdfast.api.services import HTTP_TARGET, AwsCall, ServiceCall
 from holdfast.api.surface import CompensationFailed, Retry, Task
 from holdfast.asl import error_names
-from holdfast.asl.resources import CONTAINER, POLL, POOL
+from holdfast.asl.resources import CHOSEN_POOL, CONTAINER, POLL, POOL
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import StateNames
 from holdfast.compiler.emit.containers import batch_request, fargate_request
@@ -155,6 +155,12 @@ def _elsewhere(
     state["Arguments"] = given
     state["Retry"] = [dict(_RETRY_OF_LOST), *state.get("Retry", ())]
     return state
+
+
+def in_chosen_pool(state: Mapping[str, Any], pool: Any) -> dict[str, Any]:
+    """Return the state of a task that runs in the pool which its argument `pool` names."""
+    arguments = {**state["Arguments"], "pool": pool}
+    return {**state, "Resource": CHOSEN_POOL, "Arguments": arguments}
 
 
 def _resource_of(machine: MachineParts, task: Task[..., Any]) -> str:

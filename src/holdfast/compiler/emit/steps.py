@@ -14,6 +14,7 @@ from holdfast.compiler.emit.states import (
     NO_RETRY_OF_EXPRESSIONS,
     MachineParts,
     event_state,
+    in_chosen_pool,
     note_state,
     output_of,
     part_of,
@@ -108,8 +109,10 @@ class StepEmitter:
     def _action(self, statement: StepStatement) -> tuple[str, dict[str, Any]]:
         origin = statement.origin
         match statement.action:
-            case TaskAction(task, arguments):
+            case TaskAction(task, arguments, pool):
                 state = task_state(self.machine, task, template(arguments.query))
+                if pool is not None:
+                    state = in_chosen_pool(state, template(pool.query))
                 return task.label or task.name, _retried(state, arguments)
             case RunWorkflow() as call:
                 return workflow_state(self.machine, call)

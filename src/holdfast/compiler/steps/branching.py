@@ -24,6 +24,7 @@ from holdfast.compiler.ir import (
     Target,
 )
 from holdfast.compiler.steps.batches import in_batches
+from holdfast.compiler.steps.durable import chosen_pool
 from holdfast.compiler.steps.helpers import is_helper
 from holdfast.compiler.steps.step_arguments import (
     Count,
@@ -227,6 +228,7 @@ class Branching:
                 found = entry if isinstance(entry, LocalFunction) else None
             case _ if (declared := _declared(unit.outside(_without_options(node)))) is not None:
                 number = _require_fit(self.expressions, node, declared, numbers)
+                self._require_no_chosen_pool(node, number)
                 # Create the lambda for this node only once. The compiler identifies scopes by their
                 # nodes, so a second lambda would get a scope of its own.
                 found = unit.made.setdefault(node, _calling(node, number))
@@ -239,6 +241,17 @@ class Branching:
             f"a branch is a lambda, a local `def`, a task or a workflow with {_counted(numbers)}",
             _as_branch(self.expressions, node, found, numbers[-1]),
         )
+
+    def _require_no_chosen_pool(self, node: ast.expr, number: int) -> None:
+        """Refuse a task with a computed pool as a branch. Python computes the pool once, before the
+        branches begin, and fails there.
+        """
+        if chosen_pool(self.expressions.unit, self.expressions.scope, node) is None:
+            return
+        message = "a branch computes its pool in a lambda"
+        help_ = _as_branch(self.expressions, node, None, number)
+        names = ", ".join(_names(number)) if number else ""
+        raise refuse(self.expressions, node, "HF008", message, f"{help_}({names})")
 
 
 def _result(branch: Branch, found: dict[str, Any], errors: BranchErrors) -> Type:

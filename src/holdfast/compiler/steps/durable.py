@@ -9,6 +9,7 @@ from typing import Any, Final
 from holdfast.api import surface
 from holdfast.api.library import task_of
 from holdfast.api.polling import polled
+from holdfast.api.runs_on import Worker, require_pools
 from holdfast.api.surface import Retry, Task, Workflow
 from holdfast.compiler.context import NOTHING, Unit
 from holdfast.compiler.variable_names import VariableScopeNames
@@ -41,10 +42,6 @@ _STEPS: Final = frozenset(
 #: The result for a step that was already refused. Callers add no second message for such a call.
 REFUSED_STEP: Final = object()
 _CONDITION: Final = "wait_for_condition(check, every=minutes(5), backoff=2.0, most=hours(6))(order)"
-_POOL: Final = (
-    "@task(runs_on=Worker(…)) for each pool, and an `if` that calls the one of the pool; work that "
-    "must stay on one machine is one task"
-)
 _DURATIONS: Final = (surface.seconds, surface.minutes, surface.hours, surface.days, timedelta)
 
 
@@ -126,12 +123,16 @@ def _with_options(
     node: ast.Call,
     called: Task[..., Any] | Workflow[..., Any],
 ) -> Task[..., Any] | Workflow[..., Any]:
-    if any(keyword.arg == "runs_on" for keyword in node.keywords):
-        message = "a call cannot choose where its task runs: the definition names the pool"
-        unit.refuse(node, "HF008", message, _POOL)
-        return called
-    is_task = isinstance(called, Task)
-    known = ("timeout", "heartbeat", "retry", "label") if is_task else ("timeout", "retry", "label")
+    chosen = next((word for word in node.keywords if word.arg == "runs_on"), None)
+    if chosen is not None and isinstance(called, Task):
+        others = [word for word in node.keywords if word is not chosen]
+        node = ast.copy_location(ast.Call(node.func, node.args, others), node)
+        called = _in_pool(unit, scope, chosen.value, called)
+    known: tuple[str, ...] = ("timeout", "retry", "label")
+    if isinstance(called, Task):
+        known = ("timeout", "heartbeat", "retry", "label")
+    is_of_pool = isinstance(called, Task) and isinstance(called.runs_on, Worker)
+    shown = (*known, "runs_on") if is_of_pool else known
     settings = {
         str(keyword.arg): _setting(unit, scope, keyword.value)
         for keyword in node.keywords
@@ -146,11 +147,63 @@ def _with_options(
         unit.refuse(
             node,
             "HF008",
-            f"options() takes constants: {', '.join(f'{name}=' for name in known)}",
+            f"options() takes constants: {', '.join(f'{name}=' for name in shown)}",
             f"{unit.text(node.func)}(timeout=minutes(5), retry=Retry(max_attempts=3))",
         )
         return called
     return called.options(**settings)
+
+
+def _in_pool(
+    unit: Unit, scope: VariableScopeNames, place: ast.expr, task: Task[..., Any]
+) -> Task[..., Any]:
+    """Return the task in the pool that the call chooses. A pool that is computed at run time is not
+    part of the task: `chosen_pool` finds its expression.
+    """
+    try:
+        require_pools(task.name, task.runs_on)
+        match place:
+            case ast.Call(func=maker) if find_outside(unit, scope, maker) is Worker:
+                name = _pool_argument(place)
+                constant: Any = NOTHING if name is None else _setting(unit, scope, name)
+                if name is not None and constant is NOTHING:
+                    return task
+                where = None if name is None else Worker(constant)
+            case _:
+                where = _setting(unit, scope, place)
+        if isinstance(where, Worker):
+            return task.options(runs_on=where)
+    except WorkflowError as error:
+        unit.refuse(place, error.code, error.message, error.help)
+        return task
+    message = "a call chooses its pool with Worker(…), whose name is a text"
+    unit.refuse(place, "HF008", message, f"{task.name}.options(runs_on=Worker(host))(…)")
+    return task
+
+
+def _pool_argument(worker: ast.Call) -> ast.expr | None:
+    match worker:
+        case ast.Call(args=[name], keywords=[]):
+            return name
+        case ast.Call(args=[], keywords=[ast.keyword(arg="pool", value=name)]):
+            return name
+        case _:
+            return None
+
+
+def chosen_pool(unit: Unit, scope: VariableScopeNames, function: ast.expr) -> ast.expr | None:
+    """Return the expression of the pool that `render.options(runs_on=Worker(host))` computes at run
+    time; None for another function, and for a constant pool.
+    """
+    match function:
+        case ast.Call(func=ast.Attribute(attr="options"), keywords=words):
+            place = next((word.value for word in words if word.arg == "runs_on"), None)
+        case _:
+            return None
+    if not isinstance(place, ast.Call) or find_outside(unit, scope, place.func) is not Worker:
+        return None
+    name = _pool_argument(place)
+    return name if name is not None and _setting(unit, scope, name) is NOTHING else None
 
 
 def _is_setting(name: str, value: Any) -> bool:

@@ -79,6 +79,7 @@ from holdfast.compiler.context import (
     TypedQuery,
     Unit,
 )
+from holdfast.compiler.steps.durable import chosen_pool
 from holdfast.compiler.steps.helpers import find_step
 from holdfast.compiler.variable_names import VariableScopeNames
 
@@ -148,12 +149,14 @@ def hoist_inside(hoister: Hoister, node: ast.expr) -> None:
 
 
 def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
-    if not hoister.may_fail(before):
+    # A computed pool is part of the called task, which is no expression of its own.
+    is_pool = chosen_pool(hoister.unit, hoister.scope, before) is not None
+    if not is_pool and not hoister.may_fail(before):
         return
     kinds = set(_steps_in(hoister, child))
     if kinds <= {_QUIET}:
         return
-    if kinds <= {_QUIET, _LIBRARY}:
+    if not is_pool and kinds <= {_QUIET, _LIBRARY}:
         hoister.evaluate_first(_written(before))
         if not hoister.may_fail(before):
             return
@@ -163,7 +166,9 @@ def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
         "HF013",
         f"`{text}` may fail, and Python would then not run the durable step after it; "
         "a state machine runs the step first",
-        f"put them on two lines: `x = {text}`, then the line with `{step}`",
+        f"put them on two lines: `x = {step}`, then the call with x"
+        if is_pool
+        else f"put them on two lines: `x = {text}`, then the line with `{step}`",
     )
 
 

@@ -23,9 +23,9 @@ from holdfast.compiler.steps.child_calls import (
     lower_start,
     times_of,
 )
-from holdfast.compiler.steps.durable import REFUSED_STEP, find_outside
+from holdfast.compiler.steps.durable import REFUSED_STEP, chosen_pool, find_outside
 from holdfast.compiler.steps.service_calls import lower_service_arguments, result_type
-from holdfast.compiler.steps.step_arguments import StepRefused, refuse
+from holdfast.compiler.steps.step_arguments import StepRefused, refuse, require_text
 from holdfast.compiler.steps.task_arguments import can_dump, lower_argument
 from holdfast.compiler.steps.waits import (
     lower_ask,
@@ -142,7 +142,20 @@ class Steps:
         given = self._arguments(node, called, 0)
         if isinstance(called, Workflow):
             return lower_child_call(self.expressions, node, called, given)
-        return TaskAction(called, given), self._result_of(node, called)
+        pool = self._pool_of(node)
+        if pool is not None:
+            given = TypedQuery(given.query, given.type, fails_of(given, pool))
+        return TaskAction(called, given, pool), self._result_of(node, called)
+
+    def _pool_of(self, node: ast.Call) -> TypedQuery | None:
+        """Return the pool that the call computes. At run time a text that is not the name of a pool
+        fails the step, as `Worker` raises ValueError in Python.
+        """
+        name = chosen_pool(self.expressions.unit, self.expressions.scope, node.func)
+        if name is None:
+            return None
+        pool = require_text(self.expressions, name)
+        return TypedQuery(pool.query, pool.type, pool.fails | {"ValueError"})
 
     def _start(self, node: ast.Call) -> tuple[Action, Type]:
         unit, scope = self.expressions.unit, self.expressions.scope

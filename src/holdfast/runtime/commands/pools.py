@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast import resources
 from holdfast.asl.program import Json
-from holdfast.asl.resources import POOL
+from holdfast.asl.resources import CHOSEN_POOL, POOL
 from holdfast.core.decision import iso_time
 from holdfast.errors import HoldfastError, is_passing
 from holdfast.runtime import heartbeats
@@ -38,6 +38,8 @@ PRESENT_MS: Final = 3 * 60_000
 PATIENCE_MS: Final = 2 * 60_000
 #: At most this many waiting tasks of one pool are counted.
 COUNTED_MAX: Final = 1_000
+#: At most this many chosen pools are listed.
+_CHOSEN_MAX: Final = 200
 #: The row of a task that has ended stays until a worker polls. At most this many rows of a pool are
 #: examined, because each costs a read of its execution.
 _LOOKED_AT_MAX: Final = 10
@@ -74,12 +76,13 @@ class PoolWorkerRow:
 
 
 def pools(known: Lookup, tenant: str) -> JsonResult:
-    """Return the pools that the deployed workflows name: how many tasks wait, since when the
-    longest has, and the workers that are there. Costs two queries for each pool.
+    """Return the pools that the deployed workflows name, and those that executions chose in the
+    last days: how many tasks wait, since when the longest has, and the workers that are there.
+    Costs one query, and two for each pool.
     """
     now_ms = yield Clock()
     found = []
-    for pool in pools_of(known):
+    for pool in (yield from _used_pools(known, tenant)):
         due = yield from _due_rows(tenant, pool, now_ms)
         workers = yield from workers_of(tenant, pool, now_ms)
         oldest = {"oldest": iso_time(_due_ms(due[0]))} if due else {}
@@ -109,13 +112,19 @@ def pools_of(known: Lookup) -> list[str]:
     return sorted({name for one in known.workflows.values() for name in _named_in(one.asl)})
 
 
+def _used_pools(known: Lookup, tenant: str) -> Generator[Effect, Any, list[str]]:
+    """Return the pools that the deployed workflows name, and the chosen ones."""
+    rows = yield Query(tables.MAIL, keys.chosen_pools(tenant), limit=_CHOSEN_MAX)
+    return sorted({*pools_of(known), *(str(row["sk"]) for row in rows)})
+
+
 def _named_in(value: Json) -> Iterator[str]:
     level = [value]
     while level:
         part = level.pop()
         if isinstance(part, dict):
             resource = part.get("Resource")
-            if isinstance(resource, str) and resource.startswith(POOL):
+            if isinstance(resource, str) and resource.startswith(POOL) and resource != CHOSEN_POOL:
                 yield resource.removeprefix(POOL)
             level += part.values()
         elif isinstance(part, list):
@@ -148,7 +157,7 @@ def unserved(known: Lookup, tenant: str) -> Generator[Effect, Any, list[Unserved
     """
     now_ms = yield Clock()
     found = []
-    for pool in pools_of(known):
+    for pool in (yield from _used_pools(known, tenant)):
         workers = yield from workers_of(tenant, pool, now_ms)
         served = {task for worker in workers for task in worker.tasks}
         found += yield from _unserved_in(tenant, pool, served, now_ms)

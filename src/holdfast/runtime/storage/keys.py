@@ -335,6 +335,11 @@ def pool_tasks(tenant: str, pool: str) -> str:
     return f"{tenant}#pot#{pool}"
 
 
+def chosen_pools(tenant: str) -> str:
+    """Return the partition of the pools that executions have chosen at run time, by their names."""
+    return f"{tenant}#cpool"
+
+
 def pool_workers(tenant: str, pool: str) -> str:
     """Return the partition of the workers that have announced themselves to one pool."""
     return f"{tenant}#pool#{pool}"

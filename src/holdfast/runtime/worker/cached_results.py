@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from holdfast.asl.program import Json
 from holdfast.core.facts import Succeeded
+from holdfast.errors import HoldfastError, ServiceFault, is_damage
 from holdfast.runtime import inbox
 from holdfast.runtime.effects import Clock, Effect, Get, Item, NoResult, Put, Ticket
 from holdfast.runtime.storage import keys, tables
@@ -50,10 +51,24 @@ def place_of(rule: CacheRule, arguments: Json) -> CachePlace | None:
 def find(
     tenant: str, place: CachePlace, ticket: Ticket, now_ms: int
 ) -> Generator[Effect, Any, Succeeded | None]:
-    """Return the fact that the attempt has the stored result; None without one."""
+    """Return the fact that the attempt has the stored result; None without one. A result that this
+    code cannot read, or whose blob is gone, counts as none: the task runs, and its result replaces
+    it.
+    """
     item: Item | None = yield Get(tables.MAIL, keys.cached(tenant, place.digest), keys.ONLY)
     if item is None:
         return None
+    try:
+        return (yield from _read(tenant, item, ticket, now_ms))
+    except HoldfastError as error:
+        if not is_damage(error):
+            raise
+        return None
+
+
+def _read(
+    tenant: str, item: Item, ticket: Ticket, now_ms: int
+) -> Generator[Effect, Any, Succeeded | None]:
     require_format(item, "a cached result")
     with reading("a cached result"):
         if int(item["expires"]) <= now_ms:
@@ -64,21 +79,27 @@ def find(
 
 
 def keep(tenant: str, run: str, place: CachePlace, output: Json) -> NoResult:
-    """Store the result of a task that has succeeded."""
+    """Store the result of a task that has succeeded. In an outage it is not stored: its own
+    execution has it anyway, and a failure here would run the task again.
+    """
     if holds_sealed(output):
         return
     now_ms = yield Clock()
     expires_ms = now_ms + 1_000 * place.seconds
-    yield Put(
-        tables.MAIL,
-        {
-            "pk": keys.cached(tenant, place.digest),
-            "sk": keys.ONLY,
-            FORMAT_FIELD: FORMAT,
-            "run": run,
-            "at": now_ms,
-            "expires": expires_ms,
-            "ttl": expires_ms // 1_000 + _DAY_SECONDS,
-            **(yield from inbox.stow(tenant, _BLOBS, output)),
-        },
-    )
+    try:
+        stowed = yield from inbox.stow(tenant, _BLOBS, output)
+        yield Put(
+            tables.MAIL,
+            {
+                "pk": keys.cached(tenant, place.digest),
+                "sk": keys.ONLY,
+                FORMAT_FIELD: FORMAT,
+                "run": run,
+                "at": now_ms,
+                "expires": expires_ms,
+                "ttl": expires_ms // 1_000 + _DAY_SECONDS,
+                **stowed,
+            },
+        )
+    except ServiceFault:
+        return

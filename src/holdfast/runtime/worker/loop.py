@@ -615,7 +615,7 @@ class Processing:
         # The execution continued as new, or it was migrated.
         if after.definition != self._definition:
             yield from self._fetch(after.definition)
-        for attempt in abandoned_attempts(plan.asked_before, after, offered):
+        for attempt in abandoned_attempts(plan.asked_before, after, offered, now_ms):
             # Imported here because few tasks declare a heartbeat.
             from holdfast.runtime import heartbeats  # noqa: PLC0415
 
