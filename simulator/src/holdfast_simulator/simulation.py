@@ -32,6 +32,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
+from holdfast.asl.resources import POOL
 from holdfast.errors import ServiceFault
 from holdfast.limits import (
     SWEEP_AHEAD_SECONDS,
@@ -118,7 +119,7 @@ class Simulation:
         self.on_begin: list[Callable[[RunTask], None]] = []
         self.on_message: list[ScheduledAction] = []
         self.on_due: list[Callable[[int], None]] = []
-        #: Called for each task that is offered: tenant, activity.
+        #: Called for each task that is offered: tenant, and the activity or "holdfast:pool:<pool>".
         self.on_offer: list[Callable[[str, str], None]] = []
         self._menus = faults.menus(swarm)
         self._message_menu = faults.menu(swarm, "late", "vanished")
@@ -406,6 +407,10 @@ class Simulation:
         if is_offer:
             for offered in self.on_offer:
                 offered(tenant, activity)
+        tenant, is_offer, pool = pk.partition("#pot#")
+        if is_offer:
+            for offered in self.on_offer:
+                offered(tenant, f"{POOL}{pool}")
         if pk.startswith("~due#"):
             look_ms = int(sk.partition("#")[0]) - SWEEP_AHEAD_SECONDS * 1_000
             self._plan_sweep(look_ms)
