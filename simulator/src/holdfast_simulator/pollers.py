@@ -68,8 +68,6 @@ class Pollers:
         def told(answer: Any, refused: str | None, _asked_ms: int) -> None:
             if refused is None and "taskToken" in answer:
                 self._work(tenant, activity, answer["taskToken"], answer["input"])
-            elif refused is None and "token" in answer:
-                self._work(tenant, activity, answer["token"], "null")
             if self._is_offered(tenant, activity):
                 self._poll(tenant, activity, 1_000)
 
@@ -84,18 +82,12 @@ class Pollers:
         self._insist("poller", tenant, make, told, delay_ms)
 
     def _is_offered(self, tenant: str, activity: str) -> bool:
-        partition = keys.activity_tasks(tenant, activity)
-        if activity.startswith(POOL):
-            partition = keys.pool_tasks(tenant, activity.removeprefix(POOL))
-        rows = Query(tables.MAIL, partition, limit=1)
-        return bool(self._simulation.services.perform(rows))
+        return bool(self._simulation.services.perform(offers(tenant, activity)))
 
     def _work(self, tenant: str, activity: str, token: str, data: str) -> None:
         place = require_token(token, self._front.keys, tenant, 0)
         outcome = self._simulation.scenario.outcome(activity, place.attempt)
-        request = answer_of(token, outcome, data)
-        if activity.startswith(POOL) and "output" in request:
-            request["output"] = activity.removeprefix(POOL)
+        request = answer_of(activity, token, outcome, data)
         alive = partial(heartbeats.beat, self._front, tenant, token)
         felt = noting(self._simulation, "heartbeat", tenant, place.run, request)
         for beat_ms in heartbeats.moments_ms(outcome):
@@ -114,8 +106,8 @@ def create(front: Front, tenant: str, activity: str) -> Handler:
 
 
 def poll(front: Front, tenant: str, activity: str, chance: bytes) -> Handler:
-    """Return {"taskToken", "input"} of one task; of one of a pool {"token", "attempt"}. Return {}
-    when no task came, when the activity does not exist yet, or when the poll failed: a poll that is
+    """Return {"taskToken", "input"} of one task, without the input of one of a pool. Return {} when
+    no task came, when the activity does not exist yet, or when the poll failed: a poll that is
     throttled may fail for ever, and need not have found a task.
     """
     request = {"activityArn": _PLACE.activity(activity)}
@@ -123,7 +115,8 @@ def poll(front: Front, tenant: str, activity: str, chance: bytes) -> Handler:
         if activity.startswith(POOL):
             asked = {"worker": "box", "tasks": [POOL_TASK]}
             name, service = activity.removeprefix(POOL), _service(front, tenant)
-            return (yield from _timed(pools.poll(service, name, asked, chance)))
+            taken = yield from _timed(pools.poll(service, name, asked, chance))
+            return {"taskToken": taken["token"], "input": "null"} if taken else {}
         return (yield from _timed(get_activity_task(_service(front, tenant), request, chance)))
     except (StatesFault, ServiceFault):
         return {}
@@ -134,10 +127,20 @@ def _nothing() -> Handler:
     return {}
 
 
-def answer_of(token: str, outcome: AttemptOutcome, data: str) -> dict[str, Any]:
+def offers(tenant: str, activity: str) -> Query:
+    """Return the query for one task that is offered."""
+    partition = keys.activity_tasks(tenant, activity)
+    if activity.startswith(POOL):
+        partition = keys.pool_tasks(tenant, activity.removeprefix(POOL))
+    return Query(tables.MAIL, partition, limit=1)
+
+
+def answer_of(activity: str, token: str, outcome: AttemptOutcome, data: str) -> dict[str, Any]:
     """Return the report on a task with this input, in the form of people's answers."""
     if outcome.error is not None:
         return {"token": token, "error": outcome.error, "cause": outcome.cause or ""}
+    if activity.startswith(POOL):
+        return {"token": token, "output": activity.removeprefix(POOL)}
     return {"token": token, "output": outcome.output_for(json.loads(data))}
 
 

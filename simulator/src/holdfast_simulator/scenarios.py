@@ -139,6 +139,17 @@ def task_name(target: str) -> str:
     return target.rpartition(":function:")[2].rpartition(":activity:")[2]
 
 
+def offered_in(partition: str) -> tuple[str, str] | None:
+    """Return the tenant, and the activity or "holdfast:pool:<pool>", of a partition of offered
+    tasks; None for another one.
+    """
+    for mark, kind in (("#act#", ""), ("#pot#", POOL)):
+        tenant, is_offer, name = partition.partition(mark)
+        if is_offer:
+            return tenant, f"{kind}{name}"
+    return None
+
+
 def _nth(outcomes: tuple[AttemptOutcome, ...], attempt: int) -> AttemptOutcome:
     return outcomes[min(attempt, len(outcomes)) - 1]
 

@@ -32,7 +32,6 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
-from holdfast.asl.resources import POOL
 from holdfast.errors import ServiceFault
 from holdfast.limits import (
     SWEEP_AHEAD_SECONDS,
@@ -68,7 +67,7 @@ from holdfast_simulator.marks import Seen
 from holdfast_simulator.orphans import Orphans
 from holdfast_simulator.processes import Deadly, Process, SimulatedHost
 from holdfast_simulator.queues import Received
-from holdfast_simulator.scenarios import KILLS, Scenario
+from holdfast_simulator.scenarios import KILLS, Scenario, offered_in
 from holdfast_simulator.schedule import Tape
 from holdfast_simulator.services import WORK_QUEUES, Services
 from holdfast_simulator.swarm import FREEZES_MS, PAUSES_MS, Swarm
@@ -403,14 +402,10 @@ class Simulation:
         if pk == keys.QUARANTINE:
             for alarmed in self.on_quarantine:
                 alarmed()
-        tenant, is_offer, activity = pk.partition("#act#")
-        if is_offer:
+        offer = offered_in(pk)
+        if offer is not None:
             for offered in self.on_offer:
-                offered(tenant, activity)
-        tenant, is_offer, pool = pk.partition("#pot#")
-        if is_offer:
-            for offered in self.on_offer:
-                offered(tenant, f"{POOL}{pool}")
+                offered(*offer)
         if pk.startswith("~due#"):
             look_ms = int(sk.partition("#")[0]) - SWEEP_AHEAD_SECONDS * 1_000
             self._plan_sweep(look_ms)
