@@ -285,7 +285,7 @@ class _Interpreter(MapRuns):
             token = "the token" if state.kind in {"callback", "sync"} else None
             arguments = self._evaluate(line, state.arguments, token=token)
         if state.resource == "holdfast:pool:":
-            self._require_pool(line, arguments["pool"])
+            self._require_pool(line, arguments)
         timeout = self._bound(line, state.timeout_seconds, "TimeoutSeconds")
         heartbeat = self._bound(line, state.heartbeat_seconds, "HeartbeatSeconds")
         ending = self._ending(line)
@@ -317,7 +317,8 @@ class _Interpreter(MapRuns):
             case _:
                 return output
 
-    def _require_pool(self, line: ReferenceLine, pool: Json) -> None:
+    def _require_pool(self, line: ReferenceLine, arguments: Json) -> None:
+        pool = arguments.get("pool") if isinstance(arguments, dict) else None
         if not isinstance(pool, str) or not re.fullmatch("[A-Za-z0-9_-]{1,80}", pool):
             what = f"ValueError: {pool!r} is not the name of a pool"
             raise self._failure(line, "States.QueryEvaluationError", what)
