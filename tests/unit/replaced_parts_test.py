@@ -258,9 +258,11 @@ def test_a_value_at_one_place_alone_is_changed_inside(name: str, tmp_path: Path)
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_value_with_a_second_name_is_not_changed_inside(name: str, tmp_path: Path) -> None:
-    with loaded(tmp_path, _module(KEPT[name])) as module:
-        with pytest.raises(CompileErrors) as refused:
-            compile_workflow(module.flow)
+    with (
+        loaded(tmp_path, _module(KEPT[name])) as module,
+        pytest.raises(CompileErrors) as refused,
+    ):
+        compile_workflow(module.flow)
     codes = {problem.code for problem in refused.value.diagnostics}
     # A refusal in a helper is shown at its call, too.
     assert codes - {"HF005"} == {"HF023"}
