@@ -130,6 +130,28 @@ _HABITS: Final = (
         "{w}: dict[str, int] = {{}}\nfor one in ['a', <str.>, 'a']:\n    try:\n"
         "        {w}[one] += d[one]\n    except KeyError:\n        {w}[one] = {v}\nlook({w})"
     ),
+    "try:\n    {v} = d[<str.>] + 9 // xs[<int.>]\nexcept Exception as err:\n    say(f'{{err}}!')",
+    "try:\n    {v} = TOOLS[<str>](value=<int>)\nexcept KeyError as err:\n    say(f'no {{err}}')",
+    (
+        "{w} = <str>\ntry:\n    {v} = TOOLS[{w}](value=<int>) if {w} in TOOLS else 7\n"
+        "except Exception as err:\n    say(f'{{type(err).__name__}} {{err}}')"
+    ),
+    (
+        "try:\n    {v} = picky_part(<int>)\nexcept IndexError as err:\n    say(f'{{err}}')\n"
+        "except Exception as err:\n    say(f'{{type(err).__name__}} {{err}}')"
+    ),
+    (
+        "try:\n    {v} = picky_part(<int>) + [0, 1][{v}]\n"
+        "except (LookupError, Small) as err:\n    say(f'{{err}}')"
+    ),
+    (
+        "try:\n    {v} = TOOLS[<str>](value=echo(<int>) // n)\n"
+        "except LookupError as err:\n    say(f'{{err}}')"
+    ),
+    (
+        "for {w} in each([<int>, 4], lambda one: picky_part(one), return_exceptions=True):\n"
+        "    say(f'{{{w}}} {{isinstance({w}, IndexError)}}' if isinstance({w}, Exception) else '')"
+    ),
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
     "{w} = Wrapped(what=<list[int]>); look({w}); {v} = {w}.number",
     "{w} = Wrapped(what=<str>).what; look({w})",

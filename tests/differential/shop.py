@@ -431,4 +431,10 @@ def tidy_part(number: int, factor: int = 2) -> int:
     return echo(number) * factor
 
 
+@workflow
+def picks(number: int) -> int:
+    """Call `picky_part`: a workflow that another one of its module calls names its errors."""
+    return picky_part(number)
+
+
 CHILDREN = choice(picky_part, tidy_part)

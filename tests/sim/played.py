@@ -19,19 +19,17 @@ from holdfast.runtime.effects import (
     Effect,
     Put,
     PutIfAbsent,
-    Query,
     RunTask,
     TaskFailed,
     TaskResult,
 )
-from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast_simulator import pollers
 from holdfast_simulator.histories import StoredHistory, histories
 from holdfast_simulator.jobs import Jobs
 from holdfast_simulator.rulings import RuledEnd, Ruling, ended, rulings_of
-from holdfast_simulator.scenarios import AttemptOutcome, Brought, Scenario
+from holdfast_simulator.scenarios import AttemptOutcome, Brought, Scenario, offered_in
 from holdfast_simulator.world import SimulatorWorld, When
 from tests.builders import KEYS, AnyTypes
 
@@ -104,10 +102,10 @@ class Played:
     def _note(self, _world: SimulatorWorld, effect: Effect, when: When) -> None:
         if when == "after" and isinstance(effect, PutIfAbsent) and effect.table == "executions":
             self.changed.add(str(effect.item["pk"]).partition("#")[2])
-        if when == "after" and isinstance(effect, Put) and "#act#" in str(effect.item["pk"]):
-            activity, due = str(effect.item["pk"]), str(effect.item["sk"])
-            poll = functools.partial(self._poll, activity.partition("#act#")[2])
-            at_ms = int(due.partition("#")[0])
+        offer = offered_in(str(effect.item["pk"])) if isinstance(effect, Put) else None
+        if when == "after" and isinstance(effect, Put) and offer is not None:
+            poll = functools.partial(self._poll, offer[1])
+            at_ms = int(str(effect.item["sk"]).partition("#")[0])
             is_retry = int(effect.item["attempt"]) > 1
             self.world.at(at_ms + (2 * CLOCK_ERROR_MS if is_retry else 0), poll)  # R15
 
@@ -115,13 +113,13 @@ class Played:
 
     def _poll(self, activity: str) -> None:
         """Whatever is offered is taken as soon as it may be, and done in its time."""
-        if not self.world.perform(Query("mail", keys.activity_tasks(_TENANT, activity))):
+        if not self.world.perform(pollers.offers(_TENANT, activity)):
             return  # offered twice, and taken
         taken = self.world.call(pollers.poll(self.front, _TENANT, activity, self._chance()))
         token = taken["taskToken"]
         attempt = require_token(token, KEYS, _TENANT, 0).attempt
         outcome = self.scenario.outcome(activity, attempt)
-        said = pollers.answer_of(token, outcome, taken["input"])
+        said = pollers.answer_of(activity, token, outcome, taken["input"])
         at_ms = self.world.now_ms + int(outcome.seconds * 1_000)
         self.world.at(at_ms, functools.partial(self._say, said))
 

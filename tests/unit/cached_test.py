@@ -286,7 +286,7 @@ def test_a_result_expires_on_the_virtual_clock() -> None:
 # -- refused ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cache", [timedelta(0), timedelta(days=91), 60])
+@pytest.mark.parametrize("cache", [timedelta(0), timedelta(seconds=1.5), timedelta(days=91), 60])
 def test_a_cache_lasts_from_a_second_to_ninety_days(cache: Any) -> None:
     with pytest.raises(WorkflowError) as refused:
         task(cache=cache)(lambda: 1)

@@ -17,7 +17,8 @@ from holdfast.errors import WorkflowError
 from holdfast.local.pool_worker import PoolWorker
 from holdfast.runtime.effects import Delete, Query
 from holdfast.runtime.storage import keys, tables
-from holdfast.testing import World
+from holdfast.testing import World, compiled
+from holdfast.testing.compare import Difference
 from holdfast_simulator.invariants import check, lost
 from tests.unit import host_flows
 from tests.unit.client_kit import _compile
@@ -138,6 +139,12 @@ def test_a_constant_pool_of_a_call_is_named_by_the_definition() -> None:
 
 
 def test_the_target_step_functions_refuses_a_chosen_pool() -> None:
-    compiled = compile_workflow(on_one_host)
+    machine = compile_workflow(on_one_host)
     with pytest.raises(CompileErrors, match="Step Functions has no pools of workers"):
-        to_step_functions(compiled, Source.of(host_flows))
+        to_step_functions(machine, Source.of(host_flows))
+
+
+def test_a_world_compares_the_pools_of_both_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_pool_of", lambda _target: "hosts")
+    with pytest.raises(Difference, match="on the pool hosts"):
+        World({fetch: ("host-7", "film.raw"), shrink: "small"}).run(on_one_host, "film.mov")

@@ -19,6 +19,7 @@ from holdfast.core.events import Event
 from holdfast.core.facts import (
     ActivityStarted,
     DecisionInputs,
+    EventReceived,
     Fact,
     FailedWith,
     HeartbeatSeen,
@@ -37,7 +38,7 @@ from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.resources import METRIC_DURABLE_STEPS
 from holdfast.runtime import measuring
 from holdfast.runtime.effects import Measure
-from tests.builders import Machine, machine
+from tests.builders import Machine, machine, wait_for
 from tests.unit.core_kit import RUN, START_MS, Case, claim, one
 from tests.unit.states_kit import PLACE, ROLE
 
@@ -427,6 +428,16 @@ def test_a_result_that_is_too_large_may_be_caught() -> None:
     }
     case = MachineCase(machine(states)).begin()
     assert case.succeed(TOO_LARGE).output == "States.DataLimitExceeded"
+
+
+def test_an_event_that_is_too_large_fails_one_wait() -> None:
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "it"}]
+    states = {"it": {**wait_for("paid"), "Catch": catch}}
+    case = MachineCase(machine(states)).begin()
+    for _ in range(2):
+        case.offer(EventReceived(case.waiting().entry, "e1", TOO_LARGE, START_MS + 60_000))
+    assert case.types.count("TaskFailed") == 1
+    assert "e1" in case.state.used_events
 
 
 def test_the_arguments_of_a_task_may_be_too_large() -> None:

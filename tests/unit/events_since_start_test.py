@@ -190,8 +190,22 @@ def test_a_claim_of_an_old_event_is_freed_by_the_next_execution() -> None:
     claim = event_claims.Claim("old", "paid", "k1", "a-worker-that-crashed.3")
     assert stage.world.call(event_claims.take(stage.shop.tenant, run, claim))
     (item,) = stage.world.call(inbox.stored_events(stage.shop.tenant, "paid", "k1"))
-    freed = event_claims.freed(stage.shop.tenant, "another", [item], stage.world.now_ms)
+    freed = event_claims.freed(stage.shop.tenant, "another", [item], stage.world.now_ms, 0)
     assert [inbox.event_id(one) for one in stage.world.call(freed)] == ["old"]
+
+
+def test_a_wait_leaves_the_abandoned_claim_of_an_old_event() -> None:
+    """Otherwise no worker would wake the executions that use the event."""
+    stage = Stage(WAITER)
+    stage.send("old")
+    stage.rest(600_000)
+    claimant = stage.begin("order-1")
+    claim = event_claims.Claim("old", "paid", "k1", "a-worker-that-crashed.3")
+    assert stage.world.call(event_claims.take(stage.shop.tenant, claimant, claim))
+    run = stage.begin("order-2")
+    stage.rest(600_000)
+    (item,) = stage.world.call(inbox.stored_events(stage.shop.tenant, "paid", "k1"))
+    assert (stage.outcome(run), item["cl"]) == ("RUNNING", claim.claim)
 
 
 # -- in Python -------------------------------------------------------------------------------------

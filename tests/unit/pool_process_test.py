@@ -42,6 +42,11 @@ def render(sleeps: float) -> int:
 @workflow
 def film(sleeps: float) -> int:
     return render(sleeps)
+
+
+@workflow
+def film_on(host: str) -> int:
+    return render.options(runs_on=Worker(host))(0)
 """
 
 
@@ -71,8 +76,8 @@ class Machine:
         assert serve.stdout is not None
         return Client(json.loads(serve.stdout.readline())["url"])
 
-    def worker(self, client_url: str) -> subprocess.Popen[str]:
-        return self.run("worker", "--pool", "gpu", "--endpoint", client_url)
+    def worker(self, client_url: str, pool: str = "gpu", *more: str) -> subprocess.Popen[str]:
+        return self.run("worker", "--pool", pool, *more, "--endpoint", client_url)
 
     def end(self) -> None:
         for process in self.processes:
@@ -125,3 +130,16 @@ def test_a_worker_finishes_its_task_at_sigterm_and_takes_no_other(machine: Machi
     assert worker.wait(20) == 0
     assert client.describe(later.execution)["waits"][0]["pool"] == "gpu"
     assert client.pools()[0]["workers"] == []
+
+
+def test_a_worker_of_a_chosen_pool_runs_the_tasks_of_the_declared_one(machine: Machine) -> None:
+    client: Any = machine.serve()
+    url = client._api.where
+    handle = client.start("film_on", {"host": "box-7"}, name="f1")
+    worker = machine.worker(url, "box-7", "--tasks-of", "gpu")
+    until_line(worker, lambda line: "works for the pool box-7: render" in line)
+    assert handle.result(timeout=20) == 1
+    assert [(one["pool"], len(one["workers"])) for one in client.pools()] == [
+        ("box-7", 1),
+        ("gpu", 0),
+    ]

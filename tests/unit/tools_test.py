@@ -259,6 +259,22 @@ def of_kind(kind: Kind, city: str) -> str:
         return f"{err}"
 
 @workflow
+def looked_up_first(call: Call) -> str:
+    try:
+        return f"{TOOLS[call.name](city=weather(call.name))}"
+    except KeyError as err:
+        return f"no {err}"
+    except Exception as err:
+        return f"{err}"
+
+@workflow
+def divided(call: Call) -> str:
+    try:
+        return f"{TOOLS[call.name[:7]](cents=3 // len(call.arguments))}"
+    except Exception as err:
+        return f"{err}"
+
+@workflow
 def all_of(call: Call) -> list[str]:
     outcomes = each([call.name], lambda name: TOOLS[name](**call.arguments), return_exceptions=True)
     return [f"error: {one}" if isinstance(one, Exception) else "done" for one in outcomes]
@@ -272,7 +288,10 @@ _CALLS: list[dict[str, JsonValue]] = [
 ]
 
 
-@pytest.mark.parametrize("name", ["any_error", "by_name", "tested", "all_of", "of_item", "changed"])
+READERS = "any_error by_name tested all_of of_item changed looked_up_first divided"
+
+
+@pytest.mark.parametrize("name", READERS.split())
 def test_an_agent_reads_the_errors_of_its_tools_and_of_their_lookup(
     name: str, tmp_path: Path
 ) -> None:

@@ -1,4 +1,8 @@
-"""Pollers that take and do the tasks of activities, through the API's own operations."""
+"""Pollers that take and do the tasks of activities and pools, through the API's own operations.
+
+A pool is named "holdfast:pool:<pool>" here, as in the log. Its poller answers with the name of the
+pool, so a task that is offered to a wrong pool ends with a wrong result.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from holdfast.asl.resources import POOL
 from holdfast.errors import ServiceFault
 from holdfast.limits import LIMIT_MARGIN_MS
 from holdfast.resources import API
@@ -17,6 +22,7 @@ from holdfast.runtime.commands.tokens import require_token
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Clock, Deadline, Effect, Handler, Query
 from holdfast.runtime.storage import keys, tables
+from holdfast.stepfunctions import pools
 from holdfast.stepfunctions.activities import create_activity, get_activity_task
 from holdfast.stepfunctions.arns import ArnRegion
 from holdfast.stepfunctions.catalogue import Service
@@ -28,6 +34,8 @@ from holdfast_simulator.scenarios import AttemptOutcome
 from holdfast_simulator.simulation import Simulation
 
 _CHANCE_BYTES: Final = 8
+#: The only task of the pools in scenarios.
+POOL_TASK: Final = "weigh"
 _PLACE: Final = ArnRegion("local", "0")
 _ACTIVITY: Final = re.compile(r"arn:aws:states:local:0:activity:(\w+)")
 
@@ -74,13 +82,12 @@ class Pollers:
         self._insist("poller", tenant, make, told, delay_ms)
 
     def _is_offered(self, tenant: str, activity: str) -> bool:
-        rows = Query(tables.MAIL, keys.activity_tasks(tenant, activity), limit=1)
-        return bool(self._simulation.services.perform(rows))
+        return bool(self._simulation.services.perform(offers(tenant, activity)))
 
     def _work(self, tenant: str, activity: str, token: str, data: str) -> None:
         place = require_token(token, self._front.keys, tenant, 0)
         outcome = self._simulation.scenario.outcome(activity, place.attempt)
-        request = answer_of(token, outcome, data)
+        request = answer_of(activity, token, outcome, data)
         alive = partial(heartbeats.beat, self._front, tenant, token)
         felt = noting(self._simulation, "heartbeat", tenant, place.run, request)
         for beat_ms in heartbeats.moments_ms(outcome):
@@ -99,12 +106,17 @@ def create(front: Front, tenant: str, activity: str) -> Handler:
 
 
 def poll(front: Front, tenant: str, activity: str, chance: bytes) -> Handler:
-    """Return {"taskToken", "input"} of one task. Return {} when no task came, when the activity
-    does not exist yet, or when the poll failed: a poll that is throttled may fail for ever, and
-    need not have found a task.
+    """Return {"taskToken", "input"} of one task, without the input of one of a pool. Return {} when
+    no task came, when the activity does not exist yet, or when the poll failed: a poll that is
+    throttled may fail for ever, and need not have found a task.
     """
     request = {"activityArn": _PLACE.activity(activity)}
     try:
+        if activity.startswith(POOL):
+            asked = {"worker": "box", "tasks": [POOL_TASK]}
+            name, service = activity.removeprefix(POOL), _service(front, tenant)
+            taken = yield from _timed(pools.poll(service, name, asked, chance))
+            return {"taskToken": taken["token"], "input": "null"} if taken else {}
         return (yield from _timed(get_activity_task(_service(front, tenant), request, chance)))
     except (StatesFault, ServiceFault):
         return {}
@@ -115,10 +127,20 @@ def _nothing() -> Handler:
     return {}
 
 
-def answer_of(token: str, outcome: AttemptOutcome, data: str) -> dict[str, Any]:
+def offers(tenant: str, activity: str) -> Query:
+    """Return the query for one task that is offered."""
+    partition = keys.activity_tasks(tenant, activity)
+    if activity.startswith(POOL):
+        partition = keys.pool_tasks(tenant, activity.removeprefix(POOL))
+    return Query(tables.MAIL, partition, limit=1)
+
+
+def answer_of(activity: str, token: str, outcome: AttemptOutcome, data: str) -> dict[str, Any]:
     """Return the report on a task with this input, in the form of people's answers."""
     if outcome.error is not None:
         return {"token": token, "error": outcome.error, "cause": outcome.cause or ""}
+    if activity.startswith(POOL):
+        return {"token": token, "output": activity.removeprefix(POOL)}
     return {"token": token, "output": outcome.output_for(json.loads(data))}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.asl.program import Json
+from holdfast.asl.resources import POOL
 
 _CORPUS: Final = "corpus"
 #: The results of the tasks of the repository's own workflows; other files are self-contained.
@@ -102,6 +103,7 @@ class Scenario:
         """Return the outcome of an attempt, from 1, of a Task by its target; the last one repeats.
 
         A function or activity is listed by its name: "ship" for "arn:aws:lambda:…:function:ship".
+        The tasks of all pools are listed as "holdfast:pool:".
         """
         return _nth(self.tasks.get(task_name(target), (_ECHO,)), attempt)
 
@@ -132,7 +134,20 @@ class Scenario:
 
 
 def task_name(target: str) -> str:
+    if target.startswith(POOL):
+        return POOL
     return target.rpartition(":function:")[2].rpartition(":activity:")[2]
+
+
+def offered_in(partition: str) -> tuple[str, str] | None:
+    """Return the tenant, and the activity or "holdfast:pool:<pool>", of a partition of offered
+    tasks; None for another one.
+    """
+    for mark, kind in (("#act#", ""), ("#pot#", POOL)):
+        tenant, is_offer, name = partition.partition(mark)
+        if is_offer:
+            return tenant, f"{kind}{name}"
+    return None
 
 
 def _nth(outcomes: tuple[AttemptOutcome, ...], attempt: int) -> AttemptOutcome:

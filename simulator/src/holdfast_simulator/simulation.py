@@ -67,7 +67,7 @@ from holdfast_simulator.marks import Seen
 from holdfast_simulator.orphans import Orphans
 from holdfast_simulator.processes import Deadly, Process, SimulatedHost
 from holdfast_simulator.queues import Received
-from holdfast_simulator.scenarios import KILLS, Scenario
+from holdfast_simulator.scenarios import KILLS, Scenario, offered_in
 from holdfast_simulator.schedule import Tape
 from holdfast_simulator.services import WORK_QUEUES, Services
 from holdfast_simulator.swarm import FREEZES_MS, PAUSES_MS, Swarm
@@ -118,7 +118,7 @@ class Simulation:
         self.on_begin: list[Callable[[RunTask], None]] = []
         self.on_message: list[ScheduledAction] = []
         self.on_due: list[Callable[[int], None]] = []
-        #: Called for each task that is offered: tenant, activity.
+        #: Called for each task that is offered: tenant, and the activity or "holdfast:pool:<pool>".
         self.on_offer: list[Callable[[str, str], None]] = []
         self._menus = faults.menus(swarm)
         self._message_menu = faults.menu(swarm, "late", "vanished")
@@ -402,10 +402,10 @@ class Simulation:
         if pk == keys.QUARANTINE:
             for alarmed in self.on_quarantine:
                 alarmed()
-        tenant, is_offer, activity = pk.partition("#act#")
-        if is_offer:
+        offer = offered_in(pk)
+        if offer is not None:
             for offered in self.on_offer:
-                offered(tenant, activity)
+                offered(*offer)
         if pk.startswith("~due#"):
             look_ms = int(sk.partition("#")[0]) - SWEEP_AHEAD_SECONDS * 1_000
             self._plan_sweep(look_ms)

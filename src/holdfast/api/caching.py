@@ -14,8 +14,9 @@ _LONGEST: Final = timedelta(seconds=CACHE_SECONDS_MAX)
 
 def require_cache(name: str, cache: Any, runs_on: Any, *, has_batch: bool) -> None:
     """Raises WorkflowError HF437 for a cache that the engine cannot keep."""
-    if not isinstance(cache, timedelta) or not timedelta(seconds=1) <= cache <= _LONGEST:
-        found = f"cache={cache!r}: a time from a second to 90 days is expected"
+    is_time = isinstance(cache, timedelta) and timedelta(seconds=1) <= cache <= _LONGEST
+    if not is_time or cache.microseconds:
+        found = f"cache={cache!r}: a time of whole seconds, at most 90 days, is expected"
         raise _refused(name, f"has {found}", "cache=days(1)")
     if has_batch:
         raise _refused(

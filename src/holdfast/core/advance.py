@@ -472,7 +472,8 @@ def _complete(decision: Decision, frame: Frame, state: TaskState, output: Any, *
     previous = started_event(decision, frame, state) if has_begun else frame.previous
     too_large = oversize(decision, result_name(state, frame.waiting), output)
     if too_large is not None:
-        _fail(decision, frame, previous, too_large.error, too_large.cause)
+        # The event of a wait is used all the same. Otherwise the next wait would get it again.
+        _fail(decision, frame, previous, too_large.error, too_large.cause, own=own)
         return
     details = {**resource_of(state), "output": output}
     succeeded = event_type(state, "Succeeded")

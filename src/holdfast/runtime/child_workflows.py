@@ -61,7 +61,7 @@ class Workflows:
     definitions: Mapping[str, Definition]
     types: Types
 
-    def wait_for(self, event: str) -> bool:
+    def is_awaited(self, event: str) -> bool:
         """Return True when one of the workflows waits for an event of this name."""
         declared = (one.source_map.get("events", ()) for one in self.definitions.values())
         return any(event in names for names in declared)

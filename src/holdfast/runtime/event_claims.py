@@ -142,13 +142,16 @@ def free_claim_of(item: Item) -> Generator[Effect, Any, Item | None]:
 
 
 def freed(
-    tenant: str, run: str, items: Iterable[Item], now_ms: int
+    tenant: str, run: str, items: Iterable[Item], now_ms: int, since_ms: int
 ) -> Generator[Effect, Any, list[Item]]:
     """Free the events that other executions have claimed and do not use, and return them. `items`:
-    all stored events of one name and key.
+    all stored events of one name and key. Events that were stored before `since_ms` keep their
+    claims: this execution does not use them, so another one frees them.
     """
     found = []
     for item in (yield from abandoned(tenant, run, items, now_ms)):
+        if inbox.place_of(item)[0] < since_ms:
+            continue
         free_item = yield from free_claim_of(item)
         if free_item is not None:
             found.append(free_item)

@@ -132,7 +132,8 @@ def _usable(
         # the start of a Lambda function slower.
         from holdfast.runtime import event_claims  # noqa: PLC0415
 
-        found += yield from event_claims.freed(tenant, state.run, items, now_ms)
+        since_ms = state.takes_events_since_ms(awaiting)
+        found += yield from event_claims.freed(tenant, state.run, items, now_ms, since_ms)
     return found
 
 
@@ -206,7 +207,8 @@ def is_served(
         return True
     from holdfast.runtime import event_claims  # noqa: PLC0415  (as in `_usable`)
 
-    return not (yield from event_claims.abandoned(tenant, state.run, items, now_ms))
+    free = yield from event_claims.abandoned(tenant, state.run, items, now_ms)
+    return not any(state.takes_event_of(awaiting, inbox.place_of(item)[0]) for item in free)
 
 
 def _change_over(

@@ -2,7 +2,8 @@
 
 A pool is an activity by another name. `@task(runs_on=Worker("gpu"))` is a Task whose Resource is
 `holdfast:pool:gpu`, so its attempt waits, is taken, beats and ends as a task of the activity `gpu`
-(activities.py, tasks.py). Three things differ for a worker of Holdfast:
+(activities.py, tasks.py). Where a workflow computes the pool, the Resource is `holdfast:pool:`, and
+ActivityScheduled names the pool. Three things differ for a worker of Holdfast:
 
 * It names the tasks that its code has, and gets no other. After a deployment an old worker leaves
   the tasks that it does not know to a new one.

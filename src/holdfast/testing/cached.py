@@ -37,7 +37,7 @@ class CachedResults:
         """Store the result of a task that has run."""
         key = None if place.is_cached or holds_sealed(output) else _key_of(place)
         if key is not None:
-            lifetime_ms = round(place.subject.cache.total_seconds()) * 1_000
+            lifetime_ms = int(place.subject.cache.total_seconds()) * 1_000
             self.results[key] = CachedResult(output, now_ms + lifetime_ms)
 
 

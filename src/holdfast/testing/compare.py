@@ -1,7 +1,7 @@
 """The comparison of two runs of a workflow: finds their first difference.
 
 Compared are: how and when they end (status, output as JSON, error name and text), and the calls of
-each line of control in their order, with arguments, times, time-outs and attempts. Calls of
+each line of control in their order, with arguments, pools, times, time-outs and attempts. Calls of
 different branches are ordered only by their times.
 """
 
@@ -59,7 +59,7 @@ def _are_alike(direct: Call, compiled: Call) -> bool:
 
 
 def _row(call: Call) -> list[Any]:
-    return [call.kind, call.name, call.arguments, call.at, call.attempt, call.timeout]
+    return [call.kind, call.name, call.arguments, call.at, call.attempt, call.timeout, call.pool]
 
 
 def _ends_alike(direct: End, compiled: End, *, has_sets: bool) -> bool:

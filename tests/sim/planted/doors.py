@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.core.state import Awaiting
 from holdfast.errors import RequestError
+from holdfast.runtime import follow_ups
 from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.lookup import Lookup, no_execution
@@ -27,12 +28,13 @@ from tests.sim.planted.outside import (
     read_no_answer,
 )
 
-CALLED_BACK, CALLED_BACK_LATER, ALIVE = (
+CALLED_BACK, CALLED_BACK_LATER, ALIVE, CHOSEN_POOL = (
     next(one for one in corpus() if one.name == name)
     for name in (
         "an answer before there is a log",
         "an answer before the call is over",
         "alive until the answer",
+        "chosen pool",
     )
 )
 
@@ -138,7 +140,24 @@ def _refuse_who_starts_again(patch: Patch) -> None:
 
 _I7 = frozenset({"I7"})
 
+
+def _offer_to_another_pool(patch: Patch) -> None:
+    """Offer the task of a chosen pool to the machines of another one."""
+    patch.setattr(follow_ups, "_offered_to", _another_pool)
+
+
+def _another_pool(log: Log, awaiting: Awaiting) -> dict[str, str]:
+    return {"pk": keys.pool_tasks(log.tenant, "host-8"), "task": "weigh", "workflow": "main"}
+
+
 PLANTED = (
+    Planted(
+        "a task is offered to another pool than the chosen one",
+        _offer_to_another_pool,
+        frozenset({"I13"}),
+        CHOSEN_POOL,
+        {},
+    ),
     Planted(
         "an answer before there is a log is refused",
         _refuse_answers_before_a_log,

@@ -97,8 +97,7 @@ class Rests:
         if waiting.kind == "event":
             yield from self._brought(waiting)
         elif waiting.kind == "activity":
-            activity = waiting.target.rpartition(":")[2]
-            seconds = scenario.outcome(activity, waiting.attempt).seconds
+            seconds = scenario.outcome(waiting.target, waiting.attempt).seconds
             yield waiting.since_ms + int(seconds * 1_000)
         elif not is_told(waiting.target):
             if waiting.poll_due_ms is None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections import Counter
 from typing import Any
 
@@ -283,6 +284,8 @@ class _Interpreter(MapRuns):
         if state.arguments is not None:
             token = "the token" if state.kind in {"callback", "sync"} else None
             arguments = self._evaluate(line, state.arguments, token=token)
+        if state.resource == "holdfast:pool:":
+            self._require_pool(line, arguments)
         timeout = self._bound(line, state.timeout_seconds, "TimeoutSeconds")
         heartbeat = self._bound(line, state.heartbeat_seconds, "HeartbeatSeconds")
         ending = self._ending(line)
@@ -313,6 +316,12 @@ class _Interpreter(MapRuns):
                 return self._came(job, timeout, ending, arguments)
             case _:
                 return output
+
+    def _require_pool(self, line: ReferenceLine, arguments: Json) -> None:
+        pool = arguments.get("pool") if isinstance(arguments, dict) else None
+        if not isinstance(pool, str) or not re.fullmatch("[A-Za-z0-9_-]{1,80}", pool):
+            what = f"ValueError: {pool!r} is not the name of a pool"
+            raise self._failure(line, "States.QueryEvaluationError", what)
 
     def _came(
         self, outcome: AttemptOutcome, timeout: int | None, ending: Ending | None, arguments: Json

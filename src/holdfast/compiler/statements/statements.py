@@ -142,7 +142,7 @@ from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
 from holdfast.compiler.statements.scoped import lower_undo, lower_with
 from holdfast.compiler.statements.takings import lower_taking
-from holdfast.compiler.statements.tools import lower_tools
+from holdfast.compiler.statements.tools import look_up, lower_tools
 from holdfast.compiler.statements.unsupported import refuse_statement
 from holdfast.compiler.steps.branching import Branch
 from holdfast.compiler.steps.durable import find_durable
@@ -376,6 +376,9 @@ class Statements:
             self.hoisted[node] = self.hoist(step.call, step.task)
         else:
             lower_named_failure(self, node)
+
+    def look_up(self, node: ast.Call, tools: Dispatch, /) -> None:
+        look_up(self, node, tools)
 
     def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None:
         choose(self, node, is_truth=False)

@@ -20,6 +20,7 @@ from holdfast.compiler.context import (
     fails_of,
     path_of,
 )
+from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.dict_keys import is_like_text, key_help, sought
 from holdfast.compiler.expressions.durations import at_border
 from holdfast.compiler.expressions.narrowing import member_path
@@ -105,6 +106,29 @@ def lower_tools(statements: Statements, node: ast.Call, tools: Dispatch) -> Type
     return _choose(statements, node, held, actions, join_all(types))
 
 
+def look_up(statements: Statements, node: ast.Call, tools: Dispatch) -> None:
+    """Emit a test that the table has the key, before the arguments are evaluated."""
+    assert isinstance(node.func, ast.Subscript)
+    sliced = node.func.slice
+    with statements.unit.trial():
+        key = statements.expressions.lower(sliced)
+    if is_refused(key.type) or _has_entry(statements, node, key.type, tools.tasks):
+        return
+    if not is_name(key.query):
+        key = statements.hoisted[sliced] = statements.kept(key, sliced, "tool")
+    names = (one.value if isinstance(one, Enum) else one for one in tools.tasks)
+    test = Binary("in", key.query, ArrayOf(tuple(Constant(name) for name in names)))
+    failed = _without_entry(statements, node, key, _result_of(statements, node))
+    origin = statements.origin(node, f"is there a {statements.unit.text(node.func)}?")
+    statements.emit(If(origin, TypedQuery(test, BOOL), (), failed))
+    # The table has an entry from here on.
+    statements.hoisted[node.func] = key
+
+
+def _result_of(statements: Statements, node: ast.Call) -> str:
+    return statements.scope.name("tool_result", (node, "result"))
+
+
 def _lower_children(
     statements: Statements, node: ast.Call, name: TypedQuery | None, tools: Dispatch
 ) -> TypedQuery:
@@ -130,7 +154,7 @@ def _choose(
     type_: Type,
 ) -> TypedQuery:
     """Emit a Choice over the actions by the variable `key`, and return the result."""
-    origin, result = statements.origin(node), statements.scope.name("tool_result", (node, "result"))
+    origin, result = statements.origin(node), _result_of(statements, node)
     chain: StatementBlock = ()
     if not _has_entry(statements, node, key.type, actions):
         chain = _without_entry(statements, node, key, result)
@@ -144,7 +168,7 @@ def _choose(
 
 
 def _has_entry(
-    statements: Statements, node: ast.Call, key: Type, actions: Mapping[Any, Action]
+    statements: Statements, node: ast.Call, key: Type, actions: Mapping[Any, object]
 ) -> bool:
     """Return True when the table certainly has an entry for the key: a test stands before the
     call, or every value of the key's type has an entry.
@@ -152,7 +176,8 @@ def _has_entry(
     assert isinstance(node.func, ast.Subscript)
     path = path_of(node.func.slice)
     known = path and member_path(path, node.func.value)
-    if known in statements.expressions.environment.facts:
+    facts = statements.expressions.environment.facts
+    if known in facts or node.func in statements.hoisted:
         return True
     match key:
         case TextOf(values):

@@ -69,6 +69,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol, TypeGuard
 
 from holdfast.compiler.context import (
+    Dispatch,
     Helper,
     LibraryStep,
     NamedFailure,
@@ -92,6 +93,7 @@ class Hoister(Protocol):
     def scope(self) -> VariableScopeNames: ...
     def hoist(self, node: ast.expr, function: object, /) -> TypedQuery: ...
     def replace(self, node: ast.expr, step: LibraryStep | NamedFailure, /) -> None: ...
+    def look_up(self, node: ast.Call, tools: Dispatch, /) -> None: ...
     def choose(self, node: ast.BoolOp | ast.IfExp, /) -> None: ...
     def may_fail(self, node: ast.expr, /) -> bool: ...
     def evaluate_first(self, node: ast.expr, /) -> None: ...
@@ -111,10 +113,25 @@ def hoist(hoister: Hoister, node: ast.expr) -> None:
         hoister.replace(node, library)
         return
     function = find_step(hoister.unit, hoister.scope, node)
+    if isinstance(function, Dispatch):
+        assert isinstance(node, ast.Call)
+        _look_up_first(hoister, node, function)
     if not isinstance(function, Repeated | NamedValue):
         hoist_inside(hoister, node)
     if function is not None:
         hoister.hoist(node, function)
+
+
+def _look_up_first(hoister: Hoister, node: ast.Call, tools: Dispatch) -> None:
+    """Look the task up before its arguments are evaluated: of two errors the first counts, and no
+    step of an argument runs for a key that the table lacks.
+    """
+    assert isinstance(node.func, ast.Subscript)
+    if has_durable(hoister, node.func.slice):
+        return
+    arguments = (*node.args, *[word.value for word in node.keywords])
+    if any(has_durable(hoister, one) or hoister.may_fail(one) for one in arguments):
+        hoister.look_up(node, tools)
 
 
 def hoist_inside(hoister: Hoister, node: ast.expr) -> None:

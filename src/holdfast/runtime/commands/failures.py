@@ -30,7 +30,7 @@ _CHANCE_BYTES: Final = 7
 _REPEATED_MS_MAX: Final = (EVENT_RETENTION_SECONDS - 86_400) * 1_000
 
 
-def tell(known: Lookup, tenant: str, state: Execution) -> NoResult:
+def send(known: Lookup, tenant: str, state: Execution) -> NoResult:
     """Send the event of this end. If its type does not fit, it is listed as a refused event: the
     execution has ended all the same.
     """

@@ -331,8 +331,8 @@ def _finish(log: Log, state: Execution) -> Generator[Effect, Any, bool]:
         if not (yield from _is_quarantined(log)):
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         return False
-    is_told = status_events.is_heard_of(state) or follow_ups.is_failure(state)
-    if is_listed and is_told and not (yield from _is_quarantined(log)):
+    is_sent_by_worker = status_events.is_heard_of(state) or follow_ups.is_failure(state)
+    if is_listed and is_sent_by_worker and not (yield from _is_quarantined(log)):
         yield Send((Message(messages.recover(log.tenant, log.run)),))
     if is_listed or state.redrives:
         yield from search_rows.repair(log)

@@ -323,54 +323,54 @@ class Attempts:
         self, program: Program, state: Execution, idle: list[RunAttempt], now_ms: int
     ) -> FactsResult:
         """Begin the attempts. Return the facts that are known at once: the function of a task is
-        unknown, a called workflow was started, or a limit makes an attempt wait.
+        unknown, a called workflow was started, a limit makes an attempt wait, or a cache has the
+        result.
         """
         known: list[Fact] = []
         for command in idle:
-            attempt = command.attempt
-            ticket = ticket_of(attempt)
-            if not self._knows(attempt):
-                self.taken.discard(ticket)
-                known.append(facts.TaskUnknown(*ticket))
-                continue
-            held = yield from self.permits.hold_back(attempt, state.workflow, now_ms)
-            if held is not None:
-                self.taken.discard(ticket)
-                known.append(held)
-                continue
-            if _is_command(attempt):
-                self.taken.discard(ticket)
-                known.append((yield from self._carry_out(attempt)))
-                continue
-            if _workflow_of(attempt) is not None:
-                known.append((yield from self._start_workflow(attempt, now_ms)))
-                continue
-            cache = self._cache_of(state.workflow, attempt)
-            cached = yield from self._cached(cache, ticket, now_ms)
-            # A cached result needs no permit. One that a gate has granted is taken, so that the end
-            # of the delivery gives it back.
-            if self._has_limits and (cached is None or ticket in self.permits.granted):
-                self.permits.is_logged = self.log.state is not None
-                refused = yield from self.permits.acquire(attempt, now_ms)
-                if refused is not None:
-                    self.taken.discard(ticket)
-                    known.append(refused)
-                    continue
-            if cached is not None:
-                self.taken.discard(ticket)
-                known.append(cached)
-                continue
-            deadline_ms = now_ms + self._run_seconds(attempt.timeout_seconds) * 1_000
-            self.begun[ticket] = Begun(
-                deadline_ms if attempt.timeout_seconds else 0,
-                attempt.kind in ANSWERED_LATER,
-                attempt=attempt,
-                cache=cache,
-            )
-            self.has_run_tasks = True
-            task = program.states[state.frames[command.frame].position]
-            yield Begin(ticket, self._task(state, task, attempt, deadline_ms))
+            fact = yield from self._begin(program, state, command, now_ms)
+            if fact is not None:
+                self.taken.discard(ticket_of(command.attempt))
+                known.append(fact)
         return known
+
+    def _begin(
+        self, program: Program, state: Execution, command: RunAttempt, now_ms: int
+    ) -> Generator[Effect, Any, Fact | None]:
+        """Begin the attempt, or return the fact that is known at once."""
+        attempt = command.attempt
+        ticket = ticket_of(attempt)
+        if not self._knows(attempt):
+            return facts.TaskUnknown(*ticket)
+        held = yield from self.permits.hold_back(attempt, state.workflow, now_ms)
+        if held is not None:
+            return held
+        if _is_command(attempt):
+            return (yield from self._carry_out(attempt))
+        if _workflow_of(attempt) is not None:
+            return (yield from self._start_workflow(attempt, now_ms))
+        cache = self._cache_of(state.workflow, attempt)
+        cached = yield from self._cached(cache, ticket, now_ms)
+        # A cached result needs no permit. One that a gate has granted is taken, so that the end of
+        # the delivery gives it back.
+        if self._has_limits and (cached is None or ticket in self.permits.granted):
+            self.permits.is_logged = self.log.state is not None
+            refused = yield from self.permits.acquire(attempt, now_ms)
+            if refused is not None:
+                return refused
+        if cached is not None:
+            return cached
+        deadline_ms = now_ms + self._run_seconds(attempt.timeout_seconds) * 1_000
+        self.begun[ticket] = Begun(
+            deadline_ms if attempt.timeout_seconds else 0,
+            attempt.kind in ANSWERED_LATER,
+            attempt=attempt,
+            cache=cache,
+        )
+        self.has_run_tasks = True
+        task = program.states[state.frames[command.frame].position]
+        yield Begin(ticket, self._task(state, task, attempt, deadline_ms))
+        return None
 
     def _cache_of(self, workflow: str, attempt: Attempt) -> CachePlace | None:
         """Return where the result of the attempt is stored; None for a task without a cache."""
@@ -414,9 +414,7 @@ class Attempts:
         constructors of the user's types.
         """
         workflows, programs = self.setting.workflows, self.setting.programs
-        called = yield from call(self.log, programs, workflows, attempt, now_ms)
-        self.taken.discard(ticket_of(attempt))
-        return called
+        return (yield from call(self.log, programs, workflows, attempt, now_ms))
 
     def _task(
         self, state: Execution, task: State, waiting: Attempt | Awaiting, deadline_ms: int

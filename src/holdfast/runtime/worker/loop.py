@@ -218,7 +218,7 @@ class Processing:
             source = self.setting.status_source
             self.facts += yield from recovery.redrives(self.errand, self.log, source)
             if self.facts:
-                yield from self._tell_of_failure()
+                yield from self._send_failure()
             if self.facts and not (yield from self._keeps_key()):
                 self.facts = []
             if not self.facts:
@@ -336,24 +336,24 @@ class Processing:
             from holdfast.runtime.commands import keyed_events  # noqa: PLC0415
 
             yield from keyed_events.at_end(self.setting.lookup(), self.log)
-        yield from self._tell_of_failure()
+        yield from self._send_failure()
         yield from follow_ups.at_end(self.log)
 
-    def _tell_of_failure(self) -> NoResult:
+    def _send_failure(self) -> NoResult:
         """Send the event of an end without success, if a deployed workflow waits for it.
 
         An execution of such a workflow sends none: if it always fails, it would start itself for
         ever.
         """
         known = self.setting.workflows
-        if not (follow_ups.is_failure(self.state) and known.wait_for(FAILED_EVENT)):
+        if not (follow_ups.is_failure(self.state) and known.is_awaited(FAILED_EVENT)):
             return
         definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
         if FAILED_EVENT not in definition.source_map.get("events", ()):
             # Imported here because few executions fail.
             from holdfast.runtime.commands import failures  # noqa: PLC0415
 
-            yield from failures.tell(self.setting.lookup(), self.log.tenant, self.state)
+            yield from failures.send(self.setting.lookup(), self.log.tenant, self.state)
 
     def _fresh(self) -> Delivers:
         """Process the start message of an execution that has no log yet."""
