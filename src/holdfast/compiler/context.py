@@ -435,6 +435,8 @@ class Unit:
         self.new_calls: set[ast.Call] = set()
         #: For each lowered call of a helper, the levels of its result that hold no object twice.
         self.distinct_calls: dict[ast.Call, int] = {}
+        #: For each lowered call of `pop`, how many levels of its result no name refers to.
+        self.taken_levels: dict[ast.AST, int] = {}
         #: What branches and local functions may keep of the names around them; None when the
         #: workflow changes no value in place. See `aliases`.
         self.captured: Captured | None = None

@@ -31,6 +31,7 @@ from holdfast.compiler.statements.parts import (
     lower_field_assignment,
     named,
 )
+from holdfast.compiler.statements.replacements import replaced_levels
 from holdfast.compiler.statements.unpacking import (
     give,
     held,
@@ -283,7 +284,11 @@ def _assign_name(
         variable = statements.scope.name(name)
         statements.emit(Assign(statements.origin(node), ((variable, expression),)))
     facts = _facts_of(statements, name, value, type_)
-    owned = max(moved, statements.owned(value, type_))
+    replaced = 0
+    if not isinstance(node, ast.NamedExpr):
+        # In `[items, (items := sorted(items))]` the list has the old value, too.
+        replaced = replaced_levels(statements, ast.Name(name, ast.Store()), value, before)
+    owned = max(moved, replaced, statements.owned(value, type_))
     distinct = distinct_levels(statements, value, type_, before)
     variable = statements.hold(name, type_, owned=owned, distinct=distinct)
     if owned:

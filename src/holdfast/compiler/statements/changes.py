@@ -42,6 +42,7 @@ from holdfast.compiler.statements.ownership import (
     has_parts_that_may_change,
     may_change,
 )
+from holdfast.compiler.statements.replacements import replacing
 from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
@@ -134,7 +135,8 @@ def lower_item_assignment(
     key = statements.expressions.inside("an index").lower(target.slice)
     current = changeable(statements, target, name)
     if current is not None and not is_refused(key.type, new.type):
-        stored = Adding(statements, name, before).value(value, new.type)
+        stored = replacing(statements, target, value, before)
+        stored = stored or Adding(statements, name, before).value(value, new.type)
         tested = named_place(statements, target, current, key, new)
         parts = (current, *(tested or (key, new)), stored)
         _assign_item(statements, node, target, name, parts, is_there=tested is not None)

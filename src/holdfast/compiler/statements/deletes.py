@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.context import Environment, TypedQuery
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.removals import without_known_key, without_place
 from holdfast.compiler.statements.changes import changeable, give
-from holdfast.compiler.statements.levels import OWN, Adding
+from holdfast.compiler.statements.levels import OWN, Adding, Stored
 from holdfast.compiler.statements.parts import change_part, local_chain
+from holdfast.compiler.statements.replacements import replacing
 from holdfast.compiler.types.types import INT, UNKNOWN, DictOf, ListOf, describe, is_refused
 
 if TYPE_CHECKING:
@@ -116,8 +117,26 @@ def _replace(
     whole = _around(target, part, value)
     found = statements.expressions.lower(whole)
     if not is_refused(found.type):
-        stored = OWN if value is None else Adding(statements, name, before).items(value, UNKNOWN)
+        stored = OWN if value is None else _added(statements, target, name, value, before)
         give(statements, node, name, found, stored=stored)
+
+
+def _added(
+    statements: Statements,
+    target: ast.Subscript,
+    name: str,
+    value: ast.expr,
+    before: Environment | None,
+) -> Stored:
+    """Return the levels of the items that `xs[a:b] = values` puts in. `xs[:] = values` replaces all
+    items.
+    """
+    match target.slice:
+        case ast.Slice(lower=None, upper=None):
+            levels = replacing(statements, target.value, value, before)
+            if levels is not None:
+                return Stored(levels.owned - 1, levels.alone - 1)
+    return Adding(statements, name, before).items(value, UNKNOWN)
 
 
 def _around(target: ast.Subscript, part: ast.Slice, value: ast.expr | None) -> ast.expr:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.api.surface import ask, each, first, parallel, wait_for_event
 from holdfast.api.tasks import Task, Workflow
-from holdfast.compiler.context import EVERYTHING, Environment, Held, Helper, Unit
+from holdfast.compiler.context import EVERYTHING, Chain, Environment, Held, Helper, Unit
 from holdfast.compiler.expressions.iteration import bind, walk
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.statements.new_values import gives_closed_value
@@ -126,6 +126,8 @@ class Levels:
         type_ = self._type(node)
         if not may_change(type_):
             return EVERYTHING
+        if (taken := self.statements.unit.taken_levels.get(node)) is not None:
+            return taken
         if isinstance(node, ast.Name):
             entry = self.environment.entries.get(node.id)
             return entry.owned if isinstance(entry, Held) else 0
@@ -253,9 +255,12 @@ class Levels:
         return False
 
     def kept_names(self, node: ast.expr) -> set[str]:
+        return {chain.name for chain in self.kept_chains(node)}
+
+    def kept_chains(self, node: ast.expr) -> Iterator[Chain]:
+        """Yield the parts of names that the value of an expression may hold."""
         if not may_change(self._type(node)):
-            return set()
-        found = set()
+            return
         for chain in chains_in(node, self._copies):
             is_whole = not chain.accesses and not chain.is_inner
             entry = self.environment.entries.get(chain.name)
@@ -264,11 +269,11 @@ class Levels:
             if shared_levels(self.environment, chain) < EVERYTHING or (
                 is_whole and may_change(entry.type)
             ):
-                found.add(chain.name)
-        return found
+                yield chain
 
     def _copies(self, node: ast.AST) -> bool:
-        return is_deep_copy(node) or self.statements.is_durable(node)
+        is_taken = node in self.statements.unit.taken_levels
+        return is_taken or is_deep_copy(node) or self.statements.is_durable(node)
 
     def _of_step(self, node: ast.Call) -> int:
         step = find_durable(self.statements.unit, self.statements.scope, node)

@@ -64,11 +64,14 @@ def owned_levels(statements: Statements, node: ast.expr, type_: Type) -> int:
         assert isinstance(node, ast.Name)
         entry = statements.entry(node.id)
         return entry.owned if isinstance(entry, Held) else 0
+    taken = statements.unit.taken_levels.get(node)
+    if taken is not None:
+        return taken
     if not statements.is_fresh(node):
         return 0
     if not has_parts_that_may_change(type_):
         return EVERYTHING
-    return max(1, _at(statements).alone(node))
+    return max(1, levels_at(statements).alone(node))
 
 
 class Stored(NamedTuple):
@@ -120,7 +123,7 @@ class Adding:
             return EVERYTHING
         if (part := self._put_back(node)) is not None:
             return part.distinct
-        at = _at(self.statements, self.before)
+        at = levels_at(self.statements, self.before)
         # In `d["b"] = d["a"]` the value is already a part. The name of a part that was taken out
         # is its path.
         paths = [(name, f"{name}.", f"{name}[") for name in at.kept_names(node)]
@@ -136,7 +139,7 @@ def distinct_levels(
     """
     if statements.unit.captured is None or not has_parts_that_may_change(type_):
         return EVERYTHING
-    return _at(statements, before).distinct(node)
+    return levels_at(statements, before).distinct(node)
 
 
 def distinct_items(statements: Statements, target: ast.expr, items: ast.expr) -> int:
@@ -144,6 +147,6 @@ def distinct_items(statements: Statements, target: ast.expr, items: ast.expr) ->
     return max(1, distinct_levels(statements, items, UNKNOWN) - depth_of(target, items))
 
 
-def _at(statements: Statements, before: Environment | None = None) -> Levels:
+def levels_at(statements: Statements, before: Environment | None = None) -> Levels:
     expressions = statements.expressions
     return Levels(statements, expressions.with_environment(before or expressions.environment))

@@ -40,6 +40,7 @@ from holdfast.compiler.statements.changes import (
 from holdfast.compiler.statements.levels import Adding
 from holdfast.compiler.statements.named_failures import named_item
 from holdfast.compiler.statements.ownership import chain_of
+from holdfast.compiler.statements.replacements import replacing
 from holdfast.compiler.steps.helpers import find_taking
 from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.models import fields_of, is_frozen, obstacle_of
@@ -98,7 +99,8 @@ def lower_field_assignment(
         return
     changed = ObjectOf(((target.attr, new.query),))
     query = FunctionCall("merge", (ArrayOf((current.query, changed)),))
-    stored = Adding(statements, owner.id, before).value(value, new.type)
+    stored = replacing(statements, target, value, before)
+    stored = stored or Adding(statements, owner.id, before).value(value, new.type)
     whole = TypedQuery(query, ModelOf(model), current.fails | new.fails)
     path = f"{owner.id}.{target.attr}"
     with keeping_facts(statements, owner.id, path) as facts:

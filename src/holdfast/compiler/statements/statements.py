@@ -294,7 +294,8 @@ class Statements:
         """Return True for a call whose result shares nothing with its arguments."""
         helper = self.helper(node)
         if helper is None:
-            return is_deep_copy(node) or self.is_durable(node)
+            is_taken = node in self.unit.taken_levels
+            return is_taken or is_deep_copy(node) or self.is_durable(node)
         return node in self.unit.new_calls or (helper.is_expression and gives_new_value(helper))
 
     def _fresh_call(self, node: ast.Call, /) -> bool | None:

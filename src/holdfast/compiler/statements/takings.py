@@ -10,7 +10,7 @@ a durable call (`steps/hoisting.py`): one Pass assigns the value and what is lef
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.compiler.context import EVERYTHING, REFUSED_EXPRESSION, Held, TypedQuery, fails_of
 from holdfast.compiler.expressions.dict_keys import key_help, sought, with_key
@@ -91,6 +91,8 @@ def _take(statements: Statements, origin: ast.Call, node: ast.Call, name: str) -
     added = _distinct_default(statements, node, name) if method == "setdefault" else EVERYTHING
     for argument in node.args:
         statements.share(argument, is_kept=True)
+    if method == "pop":
+        statements.unit.taken_levels[origin] = _levels_of_taken(statements, node, name, values)
     found = taken(statements, node, current, _evaluated_first(statements, node, name, values))
     if found is None:
         return REFUSED_EXPRESSION
@@ -111,6 +113,23 @@ def _distinct_default(statements: Statements, node: ast.Call, name: str) -> int:
     """Return the distinct levels of a dict that only the default of `setdefault` was added to."""
     return 1 + Adding(statements, name, None).value(node.args[1], UNKNOWN).alone
 
+
+def _levels_of_taken(
+    statements: Statements, node: ast.Call, name: str, values: list[TypedQuery]
+) -> int:
+    """Return how many levels of the result of `pop` no name refers to: the list or dict does not
+    lead to it any more. `d.pop(key, default)` may give the default.
+    """
+    entry = statements.entry(name)
+    levels = max(0, entry.owned - 1) if isinstance(entry, Held) else 0
+    if len(node.args) == _KEY_AND_DEFAULT:
+        added = Adding(statements, name, None).value(node.args[1], values[1].type)
+        levels = min(levels, added.owned)
+    return levels
+
+
+#: The number of arguments of `d.pop(key, default)`.
+_KEY_AND_DEFAULT: Final = 2
 
 _Taken = tuple[TypedQuery, TypedQuery]
 
