@@ -153,7 +153,13 @@ from holdfast.compiler.steps.helpers import (
     is_step,
     keeps_parameters,
 )
-from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
+from holdfast.compiler.steps.hoisting import (
+    has_durable,
+    hoist,
+    hoist_inside,
+    is_choice,
+    require_safe,
+)
 from holdfast.compiler.steps.logs import logger_of, lower_log, written_log
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
@@ -719,6 +725,10 @@ class Statements:
             inner = ast.Expr(ast.copy_location(changed, call))
             self._expression_statement(ast.copy_location(inner, node), inner.value)
 
+        for argument in call.args:
+            # Python reads the part before it evaluates the arguments.
+            if has_durable(self, argument):
+                require_safe(self, path, argument)
         change_part_by(self, node, path, call.args, change)
 
     def _log(self, node: ast.Call, logger: str) -> None:
