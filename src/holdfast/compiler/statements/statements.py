@@ -80,7 +80,7 @@ from holdfast.compiler.context import (
     join_environments,
 )
 from holdfast.compiler.expressions.expressions import Expressions
-from holdfast.compiler.expressions.query import Constant, Variable
+from holdfast.compiler.expressions.query import Constant, QueryTree, Variable
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.ir import (
     Action,
@@ -125,7 +125,7 @@ from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.mutators import lower_mutator
-from holdfast.compiler.statements.named_failures import lower_named_failure
+from holdfast.compiler.statements.named_failures import checked, lower_named_failure
 from holdfast.compiler.statements.new_values import gives_new_value
 from holdfast.compiler.statements.ownership import (
     captured_levels,
@@ -344,6 +344,16 @@ class Statements:
         message = TypedQuery(Constant(f"{name} is not {expected}"), STR)
         error = Raise(self.origin(node, "ValueError"), ValueError, message)
         self.emit(If(self.origin(node, f"is {name} {expected}?"), test, (), (error,)))
+
+    def checked(
+        self,
+        value: TypedQuery,
+        node: ast.expr,
+        test: Callable[[QueryTree], QueryTree],
+        text: str,
+        /,
+    ) -> TypedQuery | None:
+        return checked(self, value, node, test, text)
 
     def hoist(self, node: ast.expr, function: object, /) -> TypedQuery:
         """Move a durable call inside an expression before the statement, as a step with its own
