@@ -267,7 +267,7 @@ class Retry:
     (empty: on all), but never on the errors in `not_on`.
 
     `delays`: the delay before each retry, in place of `interval`, `backoff` and `max_delay`. There
-    is one retry for each. With a larger `max_attempts`, the further retries wait for the last delay.
+    is one retry for each. With a larger `max_attempts`, further retries wait for the last delay.
 
     Defaults: max_attempts=3, interval=seconds(1), backoff=2.0, jitter=True. With `delays`:
     max_attempts=len(delays) + 1, jitter=False.
@@ -399,6 +399,7 @@ class Task(_Declared[P, R]):
         group: str | None = None,
         cache: timedelta | None = None,
         cache_version: str = "",
+        cache_key: Sequence[str] | None = None,
     ) -> None:
         self.runs_on = runs_on
         if isinstance(runs_on, Lambda):
@@ -412,12 +413,14 @@ class Task(_Declared[P, R]):
             function = of_one(function, TaskError)
         super().__init__(function, name)
         self.cache, self.cache_version = cache, cache_version
-        if cache is not None:
+        self.cache_key = None if cache_key is None else tuple(cache_key)
+        if cache is not None or cache_key is not None:
             # Imported here because most tasks have no cache. Each module that is imported makes the
             # start of a Lambda function slower.
-            from holdfast.api.caching import require_cache  # noqa: PLC0415
+            from holdfast.api.caching import require_cache, require_cache_key  # noqa: PLC0415
 
             require_cache(self.name, cache, runs_on, has_batch=batch is not None)
+            require_cache_key(self.name, cache_key, inspect.signature(function).parameters)
         self.group = group
         if group is not None:
             # Imported here because most tasks have no group. Each module that is imported makes the
@@ -690,6 +693,7 @@ def task(
     group: str | None = None,
     cache: timedelta | None = None,
     cache_version: str = "",
+    cache_key: Sequence[str] | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -703,6 +707,7 @@ def task(
     renamed: str | None = None,
     cache: timedelta | None = None,
     cache_version: str = "",
+    cache_key: Sequence[str] | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -742,6 +747,7 @@ def task(
     group: str | None = None,
     cache: timedelta | None = None,
     cache_version: str = "",
+    cache_key: Sequence[str] | None = None,
 ) -> Any:
     """Declare a durable step. It may do I/O. It is retried by `retry`; without one it is not
     retried.
@@ -754,7 +760,8 @@ def task(
     workers, or containers.
     `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
     `cache`: for so long, a call with equal arguments takes the result of an earlier one, in any
-    execution of the tenant. With another `cache_version` no earlier result counts.
+    execution of the tenant. With another `cache_version` no earlier result counts. `cache_key`: the
+    names of the parameters that have to be equal; None means all.
     """
     make = functools.partial(
         Task,
@@ -770,6 +777,7 @@ def task(
         group=group,
         cache=cache,
         cache_version=cache_version,
+        cache_key=cache_key,
     )
     return make if function is None else make(function)
 
