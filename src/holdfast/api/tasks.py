@@ -139,9 +139,9 @@ class TaskContext:
     def cancelled(self) -> bool:
         """Return True when the engine no longer waits for this attempt: the execution was stopped
         or has continued without it, or the attempt's time-out has passed. A long task should read
-        this regularly and return when it is True. A task that the engine runs itself learns it if
-        it declares `heartbeat=`, and looks each third of that time; in a group or another function
-        it is always False.
+        this regularly and return when it is True. In a task that the engine runs itself it becomes
+        True only with `heartbeat=`: the task reads the state each third of that time. In a group or
+        another function it is always False.
         """
         return self.is_over()
 

@@ -382,14 +382,10 @@ def _takes_back(level: MachineLevel, name: str) -> bool:
     """Return True when a cancelled branch in the state needs time to end, for an undo or a shielded
     part.
     """
-    extension = level.extension
-    marked = {undo["Begin"] for undo in extension.get("Undo", ())}.union(
-        *extension.get("Shielded", ())
-    )
+    marked = frozenset[str]().union(*level.extension.get("Shielded", ()))
     return any(
-        state in marked or _takes_back(inner, state)
+        inner.undos or any(state in marked or _takes_back(inner, state) for state in inner.states)
         for inner in level.inner.get(name, ())
-        for state in inner.states
     )
 
 

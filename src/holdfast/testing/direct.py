@@ -282,11 +282,11 @@ class _Direct:
         self._sleep_ms(_whole_milliseconds(seconds))
 
     def sleep_until(self, moment: datetime, /) -> None:
-        self._sleep_ms(self._until_ms(moment, "sleep_until"))
+        self._sleep_ms(self._until_ms(moment, "sleep_until()"))
 
     def _until_ms(self, moment: datetime, where: str) -> int:
         if moment.tzinfo is None:
-            raise ValueError(f"{where}({moment}) has no time zone")
+            raise ValueError(f"{where} takes a datetime with a time zone")
         # Drop parts of a millisecond, as the engine does.
         return (moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms
 
