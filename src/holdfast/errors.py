@@ -169,8 +169,11 @@ BUG: Final = "HF900"
 GONE: Final = "HF324"
 
 
+_REPORT: Final = "please report this, with the command or with the execution's history"
+
+
 class HoldfastBug(HoldfastError):  # noqa: N818
     """Something that must always be true is not. Nothing was written."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(BUG, message, help="please report this with the execution's history")
+        super().__init__(BUG, message, help=_REPORT)

@@ -19,8 +19,9 @@ from typing import Any, get_args, get_origin
 
 from holdfast.api.surface import Workflow
 from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.local.proving import subjects_of_modules
 from holdfast.testing import Difference, World, never, real, takes
-from holdfast.testing.definitions import program_of
+from holdfast.testing.definitions import definition_of, program_of
 from holdfast.testing.outcomes import Outcome
 from holdfast.testing.places import WaitingPlace
 from holdfast.testing.script import Script
@@ -190,6 +191,9 @@ def compare(
             for code in {one.code for one in errors.diagnostics}:
                 counts[f"refused {code}"] += 1
             return "refused"
+        # `holdfast check` prints a report of every accepted program.
+        (report,) = subjects_of_modules([module.__name__], [definition_of(module.flow)])
+        assert report.render()
         parameters = inspect.signature(module.flow.function).parameters
         for _ in range(runs):
             given = {name: choices.pick(INPUTS[name]) for name in parameters}

@@ -11,6 +11,8 @@ import pytest
 
 from holdfast import Client
 from holdfast.errors import ServiceFault
+from holdfast.limits import EVENT_RETENTION_SECONDS
+from holdfast.runtime import heartbeats
 from holdfast.runtime.effects import Effect, Get, Update
 from holdfast_simulator.world import SimulatorWorld
 from tests.builders import Shop
@@ -127,3 +129,16 @@ def test_an_attempt_after_one_that_timed_out_is_shown(stack: Stack) -> None:
     deliver_all(cast(Shop, stack), Stuck(stack.world, 61))
     (wait,) = handle.describe()["waits"]
     assert (wait["task"], wait["attempt"], "heartbeat" in wait) == ("slow", 2, False)
+
+
+def test_progress_is_kept_for_an_attempt_that_begins_days_after_one_that_timed_out(
+    stack: Stack,
+) -> None:
+    run = Client.of(stack.api).start("again", {"name": "a"}).execution
+    step, now_ms = heartbeats.Step("default", run, 0), stack.world.now_ms
+    expiry = now_ms // 1_000 + EVENT_RETENTION_SECONDS
+    stack.world.call(heartbeats.store(step, now_ms, expiry, {"page": 7}))
+    deliver_all(cast(Shop, stack), Stuck(stack.world, 61))
+    beat: Any = stack.world.call(heartbeats.load(step))
+    assert (beat["over"], heartbeats.progress_in(beat)) == (1, {"page": 7})
+    assert beat["ttl"] >= expiry

@@ -14,7 +14,8 @@ import pytest
 from holdfast import pure, task, task_context
 from holdfast.asl.validation.validate import diagnose
 from holdfast.cli import main
-from holdfast.compiler.compile import compile_workflow
+from holdfast.compiler.compile import compile_module, compile_workflow
+from holdfast.local.proving import subjects_of_modules
 from holdfast.proofs.bounds import worst_of
 from holdfast.proofs.findings import CODES, Placed, SourceLocation
 from holdfast.proofs.graph import levels_of
@@ -418,6 +419,57 @@ def test_no_wait_for_a_condition_has_more_calls_than_its_bound() -> None:
 
 
 # -- sagas -----------------------------------------------------------------------------------------
+
+
+SCOPES = """
+from holdfast import compensating, each, first, minutes, parallel, task, timeout, workflow
+
+@task
+def a() -> None: ...
+
+@task
+def b() -> None: ...
+
+@task
+def c() -> None: ...
+
+@workflow
+def flow() -> None:
+    def cleaned() -> None:
+        try:
+            a()
+        finally:
+            b()
+    def undone() -> None:
+        with compensating() as own:
+            a()
+            own(c)
+            a()
+"""
+BOOKED = "    with compensating() as undo:\n        a()\n        undo(c)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "taken_back"),
+    [
+        ("    parallel(undone, undone)\n", 2),
+        ("    parallel(a, cleaned)\n" + BOOKED, 1),
+        ("    first(a, cleaned)\n" + BOOKED, 1),
+        (BOOKED + "    parallel(a, cleaned)\n", 1),
+        (BOOKED + "        parallel(cleaned, undone)\n", 2),
+        (BOOKED + "        each([1, 2], lambda n: cleaned())\n", 1),
+        (BOOKED.replace("with", "with timeout(minutes(5)),") + "        first(a, cleaned)\n", 1),
+        ("    try:\n        parallel(a, undone)\n    finally:\n        b()\n", 1),
+    ],
+)
+def test_the_report_says_what_is_taken_back_in_each_line_of_control(
+    body: str, taken_back: int, tmp_path: Path
+) -> None:
+    with loaded(tmp_path, SCOPES + body) as module:
+        (report,) = subjects_of_modules([module.__name__], compile_module(module))
+    text = report.render()
+    assert text.count(" by c") == taken_back
+    assert "on failure, stop and time-out, the last first:" in text
 
 
 def test_a_retry_may_repeat_a_task_without_key_and_undo() -> None:

@@ -20,6 +20,7 @@ import pytest
 from holdfast.api.dag import Dag
 from holdfast.api.surface import Workflow
 from holdfast.compiler.compile import compile_module
+from holdfast.local.proving import subjects_of_modules
 from tests.refusals.candidates import public_names
 from tests.refusals.deep import all_deep, sums
 from tests.refusals.runs import KINDS, run
@@ -60,10 +61,13 @@ def workflows_of(module: ModuleType) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_refused_module_has_a_corrected_copy_that_compiles(name: str) -> None:
+def test_a_refused_module_has_a_corrected_copy_that_compiles_and_is_proven(name: str) -> None:
     twin = twin_of(name)
     assert workflows_of(twin) >= workflows_of(importlib.import_module(f"tests.golden.{name}"))
-    assert compile_module(twin)
+    compiled = compile_module(twin)
+    assert compiled
+    for report in subjects_of_modules([twin.__name__], compiled):
+        assert report.render().startswith(report.proofs.name)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -194,6 +194,10 @@ def retry_seconds_of(state: StateJson) -> float:
 def _delays(retrier: RetryBound) -> float:
     """Return the sum of the delays. They grow up to the longest one, and then stay the same."""
     cap = min(retrier.delay_seconds_max or RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX)
+    if retrier.delays:
+        known = [min(delay, cap) for delay in retrier.delays]
+        further = max(retrier.attempts_max - len(known), 0)
+        return sum(known[: retrier.attempts_max]) + further * known[-1]
     total, delay, left = 0.0, float(retrier.interval_seconds), retrier.attempts_max
     while left and 0 < delay < cap and retrier.rate > 1:
         total, delay, left = total + delay, delay * retrier.rate, left - 1
@@ -378,14 +382,10 @@ def _takes_back(level: MachineLevel, name: str) -> bool:
     """Return True when a cancelled branch in the state needs time to end, for an undo or a shielded
     part.
     """
-    extension = level.extension
-    marked = {undo["Begin"] for undo in extension.get("Undo", ())}.union(
-        *extension.get("Shielded", ())
-    )
+    marked = frozenset[str]().union(*level.extension.get("Shielded", ()))
     return any(
-        state in marked or _takes_back(inner, state)
+        inner.undos or any(state in marked or _takes_back(inner, state) for state in inner.states)
         for inner in level.inner.get(name, ())
-        for state in inner.states
     )
 
 

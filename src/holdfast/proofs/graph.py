@@ -42,7 +42,7 @@ class GraphEdge:
 @dataclass(frozen=True, slots=True)
 class RetryBound:
     """The bound of a retrier: `attempts_max` retries. The n-th waits `interval x rate^n` seconds,
-    at most the maximum delay.
+    at most the maximum delay; or `delays[n]` seconds, and the last of them after that.
     """
 
     errors: tuple[str, ...]
@@ -50,6 +50,7 @@ class RetryBound:
     interval_seconds: float
     rate: float
     delay_seconds_max: float | None
+    delays: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, written: StateJson) -> RetryBound:
@@ -59,13 +60,14 @@ class RetryBound:
             interval_seconds=written.get("IntervalSeconds", 1),
             rate=written.get("BackoffRate", 2.0),
             delay_seconds_max=written.get("MaxDelaySeconds"),
+            delays=tuple(written.get("Holdfast", {}).get("Delays", ())),
         )
 
 
 @dataclass(frozen=True)
 class MachineLevel:
     """One level of a machine. `around` is the level and state that contain it; None for the
-    outermost.
+    outermost. `extension` is that of the whole machine, with states of all levels.
     """
 
     path: str
@@ -81,6 +83,13 @@ class MachineLevel:
 
     def location(self, name: str) -> str:
         return f"{self.path}/States/{name}"
+
+    @cached_property
+    def undos(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the undos of this level, whose Begin and End are states of this level. The states
+        in which they apply may be those of inner levels, too.
+        """
+        return tuple(one for one in self.extension.get("Undo", ()) if one["Begin"] in self.states)
 
     @cached_property
     def edges(self) -> tuple[GraphEdge, ...]:
@@ -221,9 +230,8 @@ def _choices(state: StateJson, node: GraphNode) -> Iterator[GraphEdge]:
 
 def _cancelling(level: MachineLevel) -> Iterator[GraphEdge]:
     """Yield the edges into undos, through a copy of their states, and out of them."""
-    undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]
     blocks = [due for due in level.extension.get("Deadlines", ()) if due["Begin"] in level.states]
-    for undo in undos:
+    for undo in level.undos:
         inside = set(undo["States"])
         own = own_states(level, undo)
         begin = GraphNode(undo["Begin"], is_cancelled=True)
@@ -232,7 +240,7 @@ def _cancelling(level: MachineLevel) -> Iterator[GraphEdge]:
         for name in own - {undo["End"]}:
             yield from _edges_of(level, GraphNode(name, is_cancelled=True))
         end = GraphNode(undo["End"], is_cancelled=True)
-        for outer in undos:
+        for outer in level.undos:
             if outer is not undo and undo["End"] in outer["States"]:
                 target = GraphNode(outer["Begin"], is_cancelled=True)
                 yield GraphEdge(end, target, "undo", _assign(outer))
@@ -270,10 +278,9 @@ def is_shielded_at(level: MachineLevel, name: str) -> bool:
     """Return True when neither a time-out nor a deadline can end the state: it is shielded, or part
     of an undo.
     """
-    undos = [undo for undo in level.extension.get("Undo", ()) if undo["Begin"] in level.states]
     return any(name in part for part in level.extension.get("Shielded", ())) or any(
         name != undo["End"] and name in own_states(level, undo, with_catches=False)
-        for undo in undos
+        for undo in level.undos
     )
 
 

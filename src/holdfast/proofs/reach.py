@@ -40,7 +40,7 @@ def _reached(level: MachineLevel) -> set[str]:
     count, too.
     """
     found = {node.state for node in reachable(level, [GraphNode(level.start)])}
-    ends = [undo["End"] for undo in level.extension.get("Undo", ()) if undo["End"] in found]
+    ends = [undo["End"] for undo in level.undos if undo["End"] in found]
     return found | {node.state for node in reachable(level, map(GraphNode, ends))}
 
 

@@ -204,7 +204,7 @@ def occasions(level: MachineLevel) -> str:
 
     If a step is in several blocks, the innermost one gets the error first and passes it on.
     """
-    undos = [one for one in level.extension.get("Undo", ()) if not _is_rejection(level, one)]
+    undos = [one for one in level.undos if not _is_rejection(level, one)]
     begins = {undo["Begin"] for undo in undos}
     is_total = all(
         any(

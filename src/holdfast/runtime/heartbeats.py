@@ -16,18 +16,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.asl.program import Json
-from holdfast.limits import HEARTBEAT_RACES_MAX
+from holdfast.limits import EVENT_RETENTION_SECONDS, HEARTBEAT_RACES_MAX
 from holdfast.runtime.effects import Effect, Get, Item, Put, PutIfAbsent, Replace, Update
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
 from holdfast.runtime.storage.json_values import json_text
-
-#: An attempt runs for a day at the most.
-_MARK_SECONDS: Final = 2 * 86_400
 
 
 class Step(NamedTuple):
@@ -79,7 +76,12 @@ def mark_over(step: Step, attempt: int, now_ms: int) -> Generator[Effect, Any, N
         tables.MAIL,
         keys.inbox(step.tenant, step.run),
         keys.heartbeat(step.entry),
-        put={FORMAT_FIELD: FORMAT, "over": attempt, "ttl": now_ms // 1_000 + _MARK_SECONDS},
+        # A shorter time would delete the progress before an attempt that waits for days begins.
+        put={
+            FORMAT_FIELD: FORMAT,
+            "over": attempt,
+            "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS,
+        },
         # A heartbeat that has read the item before this write must not replace it. An item without
         # a heartbeat gets the time 0, because each reader needs a time.
         add={"rv": 1, "at": 0},

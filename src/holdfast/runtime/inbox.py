@@ -226,7 +226,8 @@ DIRECT: Final = "own"
 
 def addressed(item: Item, run: str) -> dict[str, str | int | bytes]:
     """Return the item of an event that only this execution may use."""
-    return {**item, **EVENT_MARK, ADDRESSEE: run}
+    mark = FAILING_MARK if "error" in item else EVENT_MARK
+    return {**item, **mark, ADDRESSEE: run}
 
 
 def registered(row: Item) -> str:

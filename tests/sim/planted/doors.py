@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.core.state import Awaiting
 from holdfast.errors import RequestError
-from holdfast.runtime import follow_ups
+from holdfast.runtime import follow_ups, heartbeats
 from holdfast.runtime.commands import answers, events, start, tokens
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.lookup import Lookup, no_execution
@@ -86,7 +86,7 @@ def _put_heartbeats_over_newer_ones(patch: Patch) -> None:
         yield Put("mail", item)
         return True
 
-    patch.setattr(tasks, "_is_put_over", is_put_over)
+    patch.setattr(heartbeats, "_is_put_over", is_put_over)
 
 
 def _refuse_early_events(patch: Patch) -> None:

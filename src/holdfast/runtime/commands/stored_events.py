@@ -57,10 +57,12 @@ def checked(
     """
     name, key = request.get("name"), keys.require_business_key(request.get("key", ""))
     wanted = yield from known.event_payload(tenant, name, key)
-    what = f"event {name!r}"
+    what, failure = f"event {name!r}", _failure(request)
     if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
         what = f"request {name.removesuffix(REQUEST_SUFFIX)!r}"
-    failure = _failure(request, what)
+        if failure:
+            found = f"the {what} has data and no error: its receiver replies to it"
+            raise RequestError("HF233", found)
     data = None
     if not failure:
         data = normalised(known.types, tenant, wanted, request.get("data"), what)
@@ -68,7 +70,7 @@ def checked(
     return CheckedEvent(event_id, str(name), key, data, request.get("execution"), failure)
 
 
-def _failure(request: Mapping[str, Any], what: str) -> dict[str, str]:
+def _failure(request: Mapping[str, Any]) -> dict[str, str]:
     """Return error and cause of an event that fails the wait, {} for another. Raises RequestError
     HF233.
     """
@@ -77,8 +79,6 @@ def _failure(request: Mapping[str, Any], what: str) -> dict[str, str]:
         return found
     if "error" not in found:
         raise RequestError("HF233", "an event with a cause needs the name of its error")
-    if what.startswith("request "):
-        raise RequestError("HF233", f"the {what} has data and no error: its receiver replies to it")
     if request.get("data") is not None:
         raise RequestError("HF233", "an event has either data or an error, and this has both")
     return found
@@ -142,26 +142,11 @@ def _store_one(
     event_id, name, key, data = wanted.id, wanted.name, wanted.key, wanted.data
     if len(json.dumps(data)) > EVENT_BYTES_MAX:
         raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
-    now_ms = yield Clock()
-    partition = keys.event(tenant, name, key)
-    stowed: dict[str, Any] = dict(wanted.failure)
-    if not stowed:
-        stowed = {**(yield from inbox.stow(tenant, "events", data)), **mark_of_secrets(data)}
-    failing = inbox.FAILING_MARK if wanted.failure else {}
-    item: Item = {
-        "pk": partition,
-        "sk": keys.stored_event(event_id),
-        FORMAT_FIELD: FORMAT,
-        "at": now_ms,
-        "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
-        "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
-        **stowed,
-        **failing,
-    }
+    item, partition = (yield from _item_of(tenant, wanted)), keys.event(tenant, name, key)
     found: Item | None = None
     if wanted.execution is not None:
         log = yield from known.require_log(tenant, str(wanted.execution))
-        item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1, **failing}
+        item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
     elif rule is not None:
         # The same event may be sent twice. Use the stored one, because its execution may have
         # ended, and a new search would then start a second execution.
@@ -169,10 +154,10 @@ def _store_one(
         if found is None:
             slot = keyed.KeySlot(tenant, rule, key)
             run = yield from keyed.running(known, slot, chance)
-            item = {**inbox.addressed(item, run), **failing}
+            item = inbox.addressed(item, run)
     if found is None:
         found = yield PutIfAbsent(tables.MAIL, item)
-    if found is not None and not is_same(_stowed(found), stowed):
+    if found is not None and not is_same(_stowed(found), _stowed(item)):
         raise RequestError(
             "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
         )
@@ -191,6 +176,23 @@ def _store_one(
         at_ms = int(stored["at"])
         yield from kept_events.keep_listed(tenant, event_id, at_ms, {"name": name, "key": key})
     return {"event": event_id, "waiting": woken}
+
+
+def _item_of(tenant: str, wanted: CheckedEvent) -> Generator[Effect, Any, Item]:
+    """Return the item of the event, which any execution may use."""
+    now_ms = yield Clock()
+    item: Item = {
+        "pk": keys.event(tenant, wanted.name, wanted.key),
+        "sk": keys.stored_event(wanted.id),
+        FORMAT_FIELD: FORMAT,
+        "at": now_ms,
+        "expires": now_ms + EVENT_RETENTION_SECONDS * 1_000,
+        "ttl": now_ms // 1_000 + EVENT_RETENTION_SECONDS + 86_400,
+    }
+    if wanted.failure:
+        return {**item, **wanted.failure, **inbox.FAILING_MARK}
+    stowed = yield from inbox.stow(tenant, "events", wanted.data)
+    return {**item, **stowed, **mark_of_secrets(wanted.data)}
 
 
 def _stowed(item: Mapping[str, Any]) -> dict[str, Any]:
