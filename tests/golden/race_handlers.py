@@ -2,14 +2,12 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from datetime import datetime
-
-from holdfast import (WaitTimeout, days, each, first, sleep, sleep_until, workflow)
+from holdfast import (WaitTimeout, days, each, first, sleep, workflow)
 from tests.golden.shop import CardDeclined, Order, notify
 
 
 @workflow
-def flow(order: Order, n: int, at: datetime) -> None:
+def flow(order: Order, n: int) -> None:
     try:
         first(lambda: sleep(days(1)), lambda: sleep(days(2)))
     except WaitTimeout:
@@ -18,7 +16,3 @@ def flow(order: Order, n: int, at: datetime) -> None:
         each(order.lines, lambda line: line.sku, tolerate=2)
     except CardDeclined:
         notify("a", "declined")
-    try:
-        sleep_until(at)
-    except ValueError:
-        notify("a", "naive")

@@ -375,3 +375,54 @@ def test_a_handler_for_a_builtin_error_catches_its_subclass_of_pythons_library(
 ) -> None:
     with loaded(tmp_path, LIBRARY) as module:
         assert_same(module.flow, {"text": text})
+
+
+MOMENTS = """
+from holdfast import ask, send, sleep_until, start, timeout
+@workflow
+def later(n: int) -> None: ...
+@workflow
+def flow(at: datetime, wait: timedelta, n: int) -> str:
+    try:
+        {line}
+        return "done"
+    except {error} as err:
+        return f"{{type(err).__name__}}: {{err}}"
+"""
+STEPS = {
+    "sleep_until(at)": "Exception",
+    "sleep_until(at - days(2))": "Exception",
+    "sleep_until(days(n) + at)": "(OverflowError, ValueError)",
+    "sleep_until(at - wait)": "Exception",
+    "if n: return str((at + wait).date() + days(n))": "OverflowError",
+    'send("go", "x", key="k", at=at)': "Exception",
+    'send("go", "x", key="k", delay=wait)': "ValueError",
+    "start(later, n, at=at)": "ValueError",
+    "start(later, n, delay=wait)": "Exception",
+    "sleep(wait)": "Exception",
+    'wait_for_event("go", str, key=f"{{n}}", timeout=wait)': "Exception",
+    'ask("q", bool, assignee="me", timeout=wait)': "Exception",
+    "with timeout(wait): sleep(hours(1))": "Exception",
+}
+
+
+@pytest.mark.parametrize("line", STEPS)
+def test_a_handler_reads_the_error_of_a_step_with_a_moment_or_a_duration(
+    line: str, tmp_path: Path
+) -> None:
+    source = HEADER + MOMENTS.format(
+        line=line.replace("{{", "{").replace("}}", "}"), error=STEPS[line]
+    )
+    with loaded(tmp_path, source) as module:
+        for at in ("2024-05-01T12:00:00Z", "2024-05-01T12:00:00", "0001-01-02T00:00:00+01:00"):
+            for wait, n in (("PT1H", 1), ("-PT1H", -800_000), ("P2D", 3_000_000)):
+                assert_same(module.flow, {"at": at, "wait": wait, "n": n})
+
+
+def test_a_refusal_names_the_expression_whose_error_has_no_name(tmp_path: Path) -> None:
+    source = HEADER + MOMENTS.format(line="at = max([at])", error="Exception")
+    with loaded(tmp_path, source) as module, pytest.raises(CompileErrors) as refused:
+        compile_workflow(module.flow)
+    line = source.splitlines().index("        at = max([at])") + 1
+    for one in refused.value.diagnostics:
+        assert f"`at = max([at])` on line {line}" in one.message

@@ -150,6 +150,10 @@ REFUSED = {
     "a call that does not fit an error": ("n: int", "raise Listed()"),
     "a table that holds no tasks": ("name: str", "return TABLE[name](1)"),
     "a decimal of a float": ("x: float", "return Decimal(x)"),
+    "the part that a method changes fails before a step": (
+        "groups: dict[str, list[int]], n: int",
+        "groups['x'].insert(0, echo(n))\nreturn groups",
+    ),
     "the owner of a method fails before a step": (
         "names: list[str], n: int",
         "return names[n].count(str(echo(1)))",
@@ -269,6 +273,15 @@ SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
             'sizes = {"a": 1}\nsizes["a"] += len(str(x))\nreturn [priced, prices, tree, sizes]'
         ),
         [{"priced": {"price": "1.10"}, "price": "2.50", "x": 1.5, "tree": {}}],
+    ),
+    "the part that a method changes is read before a step of the library": (
+        "groups: dict[str, list[int]], bag: dict[str, Any]",
+        'groups["x"].insert(0, Sized.model_validate(bag).size)\nreturn groups',
+        [
+            {"groups": groups, "bag": bag}
+            for groups in ({}, {"x": [1]})
+            for bag in ({}, {"size": 3})
+        ],
     ),
     "of two errors the first counts, beside a step of the library": (
         "n: int, bag: dict[str, Any]",

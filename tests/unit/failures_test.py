@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Client, FailedExecution
+from holdfast.errors import RequestError
 from holdfast.testing import World
 from holdfast_simulator.world import Killed
 from tests.thorough import stride
@@ -46,6 +47,12 @@ def test_a_failed_execution_starts_the_workflow(client: Client) -> None:
             "cause": "no",
         }
     ]
+
+
+def test_only_holdfast_sends_the_event(client: Client) -> None:
+    with pytest.raises(RequestError, match="sent by Holdfast alone"):
+        client.event("holdfast.execution.failed", "x", {"execution": "x"})
+    assert told(client) == []
 
 
 def test_a_stop_and_a_timeout_start_it(stack: MemoryStack, client: Client) -> None:

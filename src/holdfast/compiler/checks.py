@@ -84,6 +84,17 @@ def failures_of(block: StatementBlock, *, only_uncaught: bool = False) -> Failur
     return Failures(anything, frozenset(raised), frozenset(expressions), told, frozenset(children))
 
 
+def nameless_in(block: StatementBlock) -> str:
+    """Return the first expression of the block whose error has no name, and its line, for a
+    refusal; "" without one.
+    """
+    for statement in statements_of(block):
+        if not isinstance(statement, Try) and _failures_of_statement(statement).expressions:
+            origin = statement.origin
+            return f"`{origin.text}` on line {origin.span.line}"
+    return ""
+
+
 def _catches_all(statement: Try) -> bool:
     return any(issubclass(Exception, handler.classes) for handler in statement.handlers)
 

@@ -282,11 +282,11 @@ class _Direct:
         self._sleep_ms(_whole_milliseconds(seconds))
 
     def sleep_until(self, moment: datetime, /) -> None:
-        self._sleep_ms(self._until_ms(moment, "sleep_until"))
+        self._sleep_ms(self._until_ms(moment, "sleep_until()"))
 
     def _until_ms(self, moment: datetime, where: str) -> int:
         if moment.tzinfo is None:
-            raise ValueError(f"{where}({moment}) has no time zone")
+            raise ValueError(f"{where} takes a datetime with a time zone")
         # Drop parts of a millisecond, as the engine does.
         return (moment - _EPOCH) // _MILLISECOND - self.timeline.now_ms
 
@@ -452,7 +452,9 @@ def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> 
         return None
     delay = None if retry.max_delay is None else int(retry.max_delay.total_seconds())
     interval = int(retry.interval.total_seconds())
-    retrier = Retrier((), interval, retry.max_attempts - 1, retry.backoff, delay, retry.jitter)
+    delays = tuple(int(one.total_seconds()) for one in retry.delays or ())
+    retries = retry.max_attempts - 1
+    retrier = Retrier((), interval, retries, retry.backoff, delay, retry.jitter, delays)
     return delay_ms(retrier, attempt - 1, DRAWN)
 
 

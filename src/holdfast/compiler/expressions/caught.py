@@ -61,10 +61,11 @@ def name_of_error(expressions: Expressions, node: ast.Attribute, error: ast.expr
             is_late = Binary("=", name, Constant(error_names.TIMEOUT))
             query = Conditional(is_late, Constant(WaitTimeout.__name__), name)
             return TypedQuery(query, STR, value.fails)
-        case ErrorOf():
-            message = f"`{text}` may be an error of an expression, which has another name here"
+        case ErrorOf(nameless=place):
+            message = f"`{text}` may be an error of {place or 'an expression'}, which has another"
+            message += " name here than in Python"
             help_ = "catch the errors of tasks by their classes"
-            return expressions.unit.refused(node, "HF034", f"{message} than in Python", help_)
+            return expressions.unit.refused(node, "HF034", message, help_)
         case _:
             help_ = f"if {text} is not None: …"
             return expressions.unit.refused(node, "HF043", f"`{text}` may be None here", help_)

@@ -41,7 +41,8 @@ from holdfast.compiler.types.types import (
     members_of,
 )
 
-FRACTION: Final = "ValueError: a duration of a workflow is whole seconds"
+WHOLE_SECONDS: Final = "a duration of a workflow is whole seconds"
+FRACTION: Final = f"ValueError: {WHOLE_SECONDS}"
 
 
 def is_duration(type_: Type) -> bool:
@@ -64,8 +65,24 @@ def in_seconds(value: TypedQuery) -> TypedQuery:
     return TypedQuery(query, DURATION, value.fails | {"ValueError"})
 
 
+def with_fraction(value: TypedQuery) -> TypedQuery:
+    """Return a written duration as seconds, which may have a fraction. A test, `is_whole`,
+    follows.
+    """
+    query = hold(value.query, lambda text: _read(text, is_checked=False), "_duration")
+    return TypedQuery(query, DURATION, value.fails)
+
+
+def is_whole(seconds: QueryTree) -> QueryTree:
+    return Binary("=", FunctionCall("floor", (seconds,)), seconds)
+
+
 def _parsed(text: QueryTree) -> QueryTree:
     """Return the seconds of an ISO 8601 duration: `"-P1DT30S"` gives -86430."""
+    return _read(text, is_checked=True)
+
+
+def _read(text: QueryTree, *, is_checked: bool) -> QueryTree:
     part = FieldOf(Variable("_part"), "match")
     amount = FunctionCall(
         "number", (FunctionCall("substring", (part, Constant(0), _before_last(part))),)
@@ -82,9 +99,7 @@ def _parsed(text: QueryTree) -> QueryTree:
             "=", FunctionCall("substring", (text, Constant(0), Constant(1))), _MINUS
         )
         number = Conditional(is_negative, Binary("-", Constant(0), held), held)
-        return Conditional(
-            Binary("=", FunctionCall("floor", (held,)), held), number, failure(FRACTION)
-        )
+        return Conditional(is_whole(held), number, failure(FRACTION)) if is_checked else number
 
     return hold(total, signed, "_total")
 

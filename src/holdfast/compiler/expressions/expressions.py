@@ -49,7 +49,7 @@ from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.match_groups import lower_groups_of, lower_groups_step
 from holdfast.compiler.expressions.methods import call_method
-from holdfast.compiler.expressions.moments import part_of
+from holdfast.compiler.expressions.moments import moves_moment, part_of
 from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import (
@@ -146,6 +146,8 @@ class Expressions:
                 step = decimal_step(self, node, operator, *pair)
                 if operators.may_divide_by_zero(operator, *pair):
                     note_failure(self, node, "ZeroDivisionError")
+                if moves_moment(operator, *pair):
+                    note_failure(self, node, "OverflowError")
                 return step or operators.arithmetic(self.unit, node, operator, *pair)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 value = self.truth(operand)

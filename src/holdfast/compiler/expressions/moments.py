@@ -10,6 +10,7 @@ none. So it has a type of its own, `ELAPSED`, which is only compared and read.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -41,7 +42,8 @@ _CLOCK_PICTURE: Final = Constant("[Y0001]-[M01]-[D01]T[H01]:[m01]:[s01]")
 _CLOCK_SIZE: Final = 19
 _TIME_START: Final = 11
 _FRACTION_SIZE: Final = 7
-_OUT_OF_RANGE: Final = "OverflowError: date value out of range"
+OUT_OF_RANGE: Final = "date value out of range"
+_OUT_OF_RANGE: Final = f"OverflowError: {OUT_OF_RANGE}"
 _MIXED: Final = "TypeError: can't compare offset-naive and offset-aware datetimes"
 _MIXED_DIFFERENCE: Final = "TypeError: can't subtract offset-naive and offset-aware datetimes"
 _EXACT_SECONDS: Final = 9_000_000_000
@@ -124,15 +126,44 @@ def _moved(symbol: str, start: TypedQuery, seconds: QueryTree) -> Combined:
     return hold(start.query, build, "_start"), start.type, frozenset({"OverflowError"})
 
 
+def moves_moment(operator: ast.operator, left: TypedQuery, right: TypedQuery) -> bool:
+    """Return True for the sum of a date or a moment and a duration, which may have no date."""
+    moments = (DATE, DATETIME)
+    match operator:
+        case ast.Add():
+            return (left.type in moments and is_duration(right.type)) or (
+                is_duration(left.type) and right.type in moments
+            )
+        case ast.Sub():
+            return left.type in moments and is_duration(right.type)
+        case _:
+            return False
+
+
+def stays_in_range(symbol: str, left: TypedQuery, right: TypedQuery) -> QueryTree:
+    """Return the test whether such a sum has a date."""
+    start, move = (right, left) if is_duration(left.type) else (left, right)
+    seconds = in_seconds(move).query
+    if start.type == DATE:
+        at, step = _millis(start.query), Binary("*", _whole_days(seconds), Constant(_DAY_MS))
+    else:
+        clock = Binary("&", _part(start.query, 0, _CLOCK_SIZE), Constant("Z"))
+        at, step = _millis(clock), Binary("*", seconds, Constant(1_000))
+    return hold(Binary(symbol, at, step), _is_known, "_millis")
+
+
+def _is_known(millis: QueryTree) -> QueryTree:
+    return Binary(
+        "and",
+        Binary(">=", millis, Constant(_FIRST_MS)),
+        Binary("<", millis, Constant(_END_MS)),
+    )
+
+
 def _written(millis: QueryTree, picture: QueryTree) -> QueryTree:
     def build(held: QueryTree) -> QueryTree:
-        is_known = Binary(
-            "and",
-            Binary(">=", held, Constant(_FIRST_MS)),
-            Binary("<", held, Constant(_END_MS)),
-        )
         text = FunctionCall("fromMillis", (held, picture))
-        return Conditional(is_known, text, failure(_OUT_OF_RANGE))
+        return Conditional(_is_known(held), text, failure(_OUT_OF_RANGE))
 
     return hold(millis, build, "_millis")
 

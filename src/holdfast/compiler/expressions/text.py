@@ -58,10 +58,13 @@ def text_of(unit: Unit, node: ast.expr, value: TypedQuery) -> TypedQuery:
     if is_refused(value.type):
         return REFUSED_EXPRESSION
     if isinstance(value.type, ErrorOf) and not value.type.has_text:
+        place = value.type.nameless
+        found = f": here that of {place}" if place else ""
         return unit.refused(
             node,
             "HF034",
-            "the text of an error that an expression raised differs between Python and JSONata",
+            "the text of an error that an expression raised differs between Python and JSONata"
+            f"{found}",
             "use a text of your own, or catch the errors of tasks by their classes",
         )
     query = _text(value.query, value.type)

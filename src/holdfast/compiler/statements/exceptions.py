@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.api.error_fields import error_fields, written_cause
 from holdfast.asl import error_names
-from holdfast.compiler.checks import failures_of
+from holdfast.compiler.checks import failures_of, nameless_in
 from holdfast.compiler.context import Held, TypedQuery, join_environments
 from holdfast.compiler.expressions.query import Constant, FunctionCall, ObjectOf, Variable
 from holdfast.compiler.ir import Assign, ErrorHandler, Failures, If, Raise, Reraise, Try
@@ -58,10 +58,11 @@ def _lower_handled(statements: Statements, node: ast.Try) -> None:
     orelse = statements.block(node.orelse)
     end = flow.environment
     failures = failures_of(body)
+    nameless = nameless_in(body) if failures.expressions else ""
     handlers: list[ErrorHandler] = []
     for handler in node.handlers:
         flow.environment = watcher.environment
-        lowered = _handler(statements, node, handler, failures)
+        lowered = _handler(statements, node, handler, (failures, nameless))
         if lowered is not None:
             handlers.append(lowered)
         end = join_environments(end, flow.environment)
@@ -94,8 +95,15 @@ def _reads_error(handler: ast.ExceptHandler) -> bool:
 
 
 def _handler(
-    statements: Statements, around: ast.Try, node: ast.ExceptHandler, failures: Failures
+    statements: Statements,
+    around: ast.Try,
+    node: ast.ExceptHandler,
+    found: tuple[Failures, str],
 ) -> ErrorHandler | None:
+    """Lower a handler. `found`: the errors of the body, and the first expression whose error has no
+    name.
+    """
+    failures, nameless = found
     classes = _classes(statements, node)
     names = names_of(classes, statements.unit.world)
     _refuse_expression_errors(statements, node, classes, (failures, _test_of(statements, around)))
@@ -104,7 +112,8 @@ def _handler(
     variable = None
     if node.name is not None:
         coded = coded_names(classes, statements.unit.world)
-        caught = ErrorOf(has_text, common_fields(classes), coded)
+        shown = "" if has_text else nameless
+        caught = ErrorOf(has_text, common_fields(classes), coded, nameless=shown)
         variable = statements.hold(node.name, caught)
     spare = statements.scope.name("error", (node, "error"))
     point = HandlerPoint(variable, spare)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from holdfast.asl import error_names
-from holdfast.compiler.checks import NO_FAILURES, failures_of
+from holdfast.compiler.checks import NO_FAILURES, failures_of, nameless_in
 from holdfast.compiler.context import Environment, Held, LocalFunction, TypedQuery, Unit
 from holdfast.compiler.expressions.arguments import Given, given_arguments, is_name
 from holdfast.compiler.expressions.declared import as_parameter
@@ -23,7 +23,6 @@ from holdfast.compiler.ir import (
     Assign,
     BranchErrors,
     ErrorHandler,
-    Failures,
     Return,
     StatementBlock,
     Try,
@@ -91,7 +90,7 @@ def _lower_body(
         case BranchErrors.COUNTED:
             with statements.unit.library.catching([Exception]):
                 body = function_body(statements, function)
-            _returns_error(statements, failures_of(body))
+            _returns_error(statements, body)
             return body
         case BranchErrors.RETURNED | BranchErrors.LATE:
             return _body_or_error(statements, function, is_late=errors is BranchErrors.LATE)
@@ -99,10 +98,12 @@ def _lower_body(
             assert_never(errors)
 
 
-def _returns_error(statements: Statements, failures: Failures) -> None:
+def _returns_error(statements: Statements, body: StatementBlock) -> None:
     """Record that the function may also return the error of its body."""
     coded = coded_names([Exception], statements.unit.world)
-    error = ErrorOf(not failures.expressions, coded=coded, is_marked=True)
+    has_text = not failures_of(body).expressions
+    nameless = "" if has_text else nameless_in(body)
+    error = ErrorOf(has_text, coded=coded, is_marked=True, nameless=nameless)
     statements.flow.returned.append(error)
 
 
@@ -118,7 +119,7 @@ def _body_or_error(
     statements.flow.protections -= 1
     failures = failures_of(body)
     if not is_late:
-        _returns_error(statements, failures)
+        _returns_error(statements, body)
     if failures == NO_FAILURES:
         return body
     variable = statements.scope.name("error", (function, "error"))

@@ -33,6 +33,8 @@ from holdfast.api.library import library_task
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.dict_keys import written
+from holdfast.compiler.expressions.durations import WHOLE_SECONDS, is_whole, with_fraction
+from holdfast.compiler.expressions.moments import OUT_OF_RANGE, stays_in_range
 from holdfast.compiler.expressions.operators import may_divide_by_zero
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -55,6 +57,7 @@ from holdfast.compiler.types.types import (
     NONE,
     STR,
     UNKNOWN,
+    WRITTEN_DURATION,
     DictOf,
     ListOf,
     is_refused,
@@ -72,6 +75,8 @@ def lower_named_failure(statements: Statements, node: ast.expr) -> None:
     match node:
         case ast.Subscript(value=base, slice=key):
             _check_item(statements, node, base, key)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=right):
+            _check_moment(statements, node, (left, right), operator)
         case ast.BinOp(left=left, op=division, right=right):
             _check_divisor(statements, node, (left, right), division)
         case ast.Call(func=ast.Attribute(value=items, attr="index"), args=[wanted]):
@@ -174,6 +179,44 @@ def _check_divisor(
     text = TypedQuery(Constant(_text_of_division(division, is_float=is_float)), STR)
     require(statements, node, test, ZeroDivisionError, ((), text))
     _keep_value(statements, node)
+
+
+def _check_moment(
+    statements: Statements,
+    node: ast.BinOp,
+    operands: tuple[ast.expr, ast.expr],
+    operator: ast.Add | ast.Sub,
+) -> None:
+    """Test before `moment + duration` that its result is a date of Python."""
+    for operand in operands:
+        found = _operand(statements, operand)
+        if found.type == WRITTEN_DURATION:
+            whole = checked(statements, with_fraction(found), operand, is_whole, WHOLE_SECONDS)
+            statements.hoisted[operand] = found if whole is None else whole
+    left, right = (statements.expressions.lower(operand) for operand in operands)
+    if is_refused(left.type, right.type):
+        return
+    test = stays_in_range("+" if isinstance(operator, ast.Add) else "-", left, right)
+    text = TypedQuery(Constant(OUT_OF_RANGE), STR)
+    require(statements, node, test, OverflowError, ((), text))
+    _keep_value(statements, node)
+
+
+def checked(
+    statements: Statements,
+    value: TypedQuery,
+    node: ast.expr,
+    test: Callable[[QueryTree], QueryTree],
+    text: str,
+) -> TypedQuery | None:
+    """Emit a check of an argument that raises ValueError, if a handler names that error, and return
+    the argument; None when there is no such handler.
+    """
+    if not is_caught(statements.expressions, "ValueError"):
+        return None
+    held = value if is_name(value.query) else statements.kept(value, node, "argument")
+    require(statements, node, test(held.query), ValueError, ((), TypedQuery(Constant(text), STR)))
+    return held
 
 
 def _check_member(

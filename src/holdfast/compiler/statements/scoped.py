@@ -214,7 +214,7 @@ def _lower_timeout(statements: Statements, node: ast.With, items: Sequence[ast.w
         case ast.Call(args=[duration], keywords=[]):
             statements.prepare(duration)
             try:
-                seconds = require_time_out(statements.expressions, duration)
+                seconds = require_time_out(statements.expressions, duration, statements)
             except StepRefused:
                 pass
             else:

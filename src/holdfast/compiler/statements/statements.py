@@ -80,7 +80,7 @@ from holdfast.compiler.context import (
     join_environments,
 )
 from holdfast.compiler.expressions.expressions import Expressions
-from holdfast.compiler.expressions.query import Constant, Variable
+from holdfast.compiler.expressions.query import Constant, QueryTree, Variable
 from holdfast.compiler.expressions.text import lower_joined
 from holdfast.compiler.ir import (
     Action,
@@ -125,7 +125,7 @@ from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods
 from holdfast.compiler.statements.mutators import lower_mutator
-from holdfast.compiler.statements.named_failures import lower_named_failure
+from holdfast.compiler.statements.named_failures import checked, lower_named_failure
 from holdfast.compiler.statements.new_values import gives_new_value
 from holdfast.compiler.statements.ownership import (
     captured_levels,
@@ -153,7 +153,13 @@ from holdfast.compiler.steps.helpers import (
     is_step,
     keeps_parameters,
 )
-from holdfast.compiler.steps.hoisting import hoist, hoist_inside, is_choice
+from holdfast.compiler.steps.hoisting import (
+    has_durable,
+    hoist,
+    hoist_inside,
+    is_choice,
+    require_safe,
+)
 from holdfast.compiler.steps.logs import logger_of, lower_log, written_log
 from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
@@ -338,6 +344,16 @@ class Statements:
         message = TypedQuery(Constant(f"{name} is not {expected}"), STR)
         error = Raise(self.origin(node, "ValueError"), ValueError, message)
         self.emit(If(self.origin(node, f"is {name} {expected}?"), test, (), (error,)))
+
+    def checked(
+        self,
+        value: TypedQuery,
+        node: ast.expr,
+        test: Callable[[QueryTree], QueryTree],
+        text: str,
+        /,
+    ) -> TypedQuery | None:
+        return checked(self, value, node, test, text)
 
     def hoist(self, node: ast.expr, function: object, /) -> TypedQuery:
         """Move a durable call inside an expression before the statement, as a step with its own
@@ -709,6 +725,10 @@ class Statements:
             inner = ast.Expr(ast.copy_location(changed, call))
             self._expression_statement(ast.copy_location(inner, node), inner.value)
 
+        for argument in call.args:
+            # Python reads the part before it evaluates the arguments.
+            if has_durable(self, argument):
+                require_safe(self, path, argument)
         change_part_by(self, node, path, call.args, change)
 
     def _log(self, node: ast.Call, logger: str) -> None:

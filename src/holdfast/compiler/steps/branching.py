@@ -27,6 +27,7 @@ from holdfast.compiler.steps.batches import in_batches
 from holdfast.compiler.steps.durable import chosen_pool
 from holdfast.compiler.steps.helpers import is_helper
 from holdfast.compiler.steps.step_arguments import (
+    Checks,
     Count,
     StepRefused,
     refuse,
@@ -66,7 +67,7 @@ class Branch:
     result: Type
 
 
-class BranchingStatements(Protocol):
+class BranchingStatements(Checks, Protocol):
     """The statements around the call, in which its branches and its checks are lowered."""
 
     def lower_branch(

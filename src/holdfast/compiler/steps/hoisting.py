@@ -142,13 +142,14 @@ def hoist_inside(hoister: Hoister, node: ast.expr) -> None:
     for child in evaluated(node):
         if has_durable(hoister, child):
             for before in earlier:
-                _require_safe(hoister, before, child)
+                require_safe(hoister, before, child)
                 _require_unread(hoister, before, child)
             hoist(hoister, child)
         earlier.append(child)
 
 
-def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
+def require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
+    """Refuse an operand that may fail before a step, unless it can be evaluated before the step."""
     # A computed pool is part of the called task, which is no expression of its own.
     is_pool = chosen_pool(hoister.unit, hoister.scope, before) is not None
     if not is_pool and not hoister.may_fail(before):
@@ -166,8 +167,9 @@ def _require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
         "HF013",
         f"`{text}` may fail, and Python would then not run the durable step after it; "
         "a state machine runs the step first",
-        f"put them on two lines: `x = {step}`, then the call with x"
-        if is_pool
+        f"put them on two lines: `x = {step}`, then the line with x"
+        # A change such as `groups[name].append(load())` is one expression, and has the step in it.
+        if is_pool or step in text
         else f"put them on two lines: `x = {text}`, then the line with `{step}`",
     )
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from holdfast.api.harness import TIME_OUT_TOO_SHORT
 from holdfast.compiler.context import TypedQuery
-from holdfast.compiler.expressions.durations import in_seconds, is_duration
+from holdfast.compiler.expressions.durations import (
+    WHOLE_SECONDS,
+    in_seconds,
+    is_duration,
+    is_whole,
+    with_fraction,
+)
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import (
     Binary,
@@ -21,12 +29,30 @@ from holdfast.compiler.types.types import (
     ELAPSED,
     FLOAT,
     INT,
+    WRITTEN_DURATION,
     describe,
     is_refused,
     is_text,
     may_be_none,
 )
 from holdfast.limits import STATE_SECONDS_MAX
+
+
+class Checks(Protocol):
+    """The statements before the call, in which a check can stand."""
+
+    def checked(
+        self,
+        value: TypedQuery,
+        node: ast.expr,
+        test: Callable[[QueryTree], QueryTree],
+        text: str,
+        /,
+    ) -> TypedQuery | None:
+        """Emit the check that raises ValueError with the text when the test of the value is false,
+        and return the value. None when no handler reads that error, so that the expression itself
+        may fail.
+        """
 
 
 class StepRefused(Exception):  # noqa: N818 - `Steps` catches it
@@ -63,7 +89,10 @@ def require_text(expressions: Expressions, node: ast.expr) -> TypedQuery:
     return value
 
 
-def require_duration(expressions: Expressions, node: ast.expr) -> TypedQuery:
+def require_duration(expressions: Expressions, node: ast.expr, checks: Checks | None) -> TypedQuery:
+    """Return the seconds of a duration. `checks`: None when an operand before it may fail, whose
+    error is the first one in Python.
+    """
     value = require_value(expressions, node)
     is_positive = not isinstance(value.query, Constant) or (
         isinstance(value.query.value, int) and value.query.value > 0
@@ -79,23 +108,43 @@ def require_duration(expressions: Expressions, node: ast.expr) -> TypedQuery:
             message = f"this is {seconds:,} seconds; a wait has at most {STATE_SECONDS_MAX:,}"
             help_ = "days(1157); to sleep longer: for _ in range(10): sleep(days(365))"
             raise refuse(expressions, node, "HF052", message, help_)
+        case _ if checks is not None and value.type == WRITTEN_DURATION:
+            found = checks.checked(with_fraction(value), node, is_whole, WHOLE_SECONDS)
+            return in_seconds(value) if found is None else found
         case _:
             return in_seconds(value)
 
 
-def require_time_out(expressions: Expressions, node: ast.expr) -> TypedQuery:
+def require_time_out(expressions: Expressions, node: ast.expr, checks: Checks | None) -> TypedQuery:
     """Return the query for a time-out, which raises an error at run time when it is below one
     second.
     """
-    value = require_duration(expressions, node)
+    value = require_duration(expressions, node, checks)
     if isinstance(value.query, Constant):
         return value
-    error = failure(f"ValueError: {TIME_OUT_TOO_SHORT}")
+    return with_check(value, node, checks, _is_long, TIME_OUT_TOO_SHORT)
 
-    def checked(held: QueryTree) -> QueryTree:
-        return Conditional(Binary(">=", held, Constant(1)), held, error)
 
-    return TypedQuery(hold(value.query, checked), value.type, value.fails | {"ValueError"})
+def _is_long(seconds: QueryTree) -> QueryTree:
+    return Binary(">=", seconds, Constant(1))
+
+
+def with_check(
+    value: TypedQuery,
+    node: ast.expr,
+    checks: Checks | None,
+    test: Callable[[QueryTree], QueryTree],
+    text: str,
+) -> TypedQuery:
+    """Return the value with a check that raises ValueError: before the call where a handler reads
+    that error, and in the expression elsewhere.
+    """
+    found = None if checks is None else checks.checked(value, node, test, text)
+    if found is not None:
+        return found
+    error = failure(f"ValueError: {text}")
+    query = hold(value.query, lambda held: Conditional(test(held), held, error))
+    return TypedQuery(query, value.type, value.fails | {"ValueError"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class Steps:
         if found is None:
             return None
         try:
-            return lower_receive(self.expressions, node, found)
+            return lower_receive(self.expressions, node, found, self.statements)
         except StepRefused:
             return None
 
@@ -114,24 +114,24 @@ class Steps:
         if function is surface.each:
             return branching.each(node, found)
         if function is surface.sleep:
-            return lower_sleep(self.expressions, found)
+            return lower_sleep(self.expressions, found, self.statements)
         if function is surface.sleep_until:
-            return lower_sleep_until(self.expressions, found)
+            return lower_sleep_until(self.expressions, found, self.statements)
         if function is surface.receive:
             message = "a request is received by `with`, which says where its handling ends"
             help_ = f"with {self.expressions.unit.text(node)} as request:"
             raise refuse(self.expressions, node, "HF160", message, help_)
         if function is surface.wait_for_event:
-            return lower_wait_for_event(self.expressions, node, found)
+            return lower_wait_for_event(self.expressions, node, found, self.statements)
         if function is surface.send:
-            return lower_send(self.expressions, found)
+            return lower_send(self.expressions, found, self.statements)
         if function is surface.request:
-            return lower_request(self.expressions, found)
+            return lower_request(self.expressions, found, self.statements)
         if function is surface.stop:
             return lower_stop(self.expressions, found)
         if function is surface.publish:
             return lower_publish(self.expressions, found)
-        return lower_ask(self.expressions, found)
+        return lower_ask(self.expressions, found, self.statements)
 
     # Tasks.
 
@@ -170,7 +170,7 @@ class Steps:
         own = [word for word in node.keywords if word.arg not in times]
         call = ast.copy_location(ast.Call(node.func, node.args, own), node)
         given = self._arguments(call, workflow, 1)
-        later = lower_later(self.expressions, times)
+        later = lower_later(self.expressions, times, None if given.fails else self.statements)
         return lower_start(self.expressions, node, workflow, given, later)
 
     def _arguments(

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from types import NoneType
 from typing import Any
 
@@ -19,13 +18,10 @@ from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
-    Conditional,
     Constant,
     FunctionCall,
     ObjectOf,
     QueryTree,
-    failure,
-    hold,
 )
 from holdfast.compiler.ir import (
     Action,
@@ -43,12 +39,14 @@ from holdfast.compiler.ir import (
 from holdfast.compiler.searching import declared_kinds, kind_of
 from holdfast.compiler.signatures import annotation_fault, signature_of
 from holdfast.compiler.steps.step_arguments import (
+    Checks,
     refuse,
     refuse_none,
     require_duration,
     require_text,
     require_time_out,
     require_value,
+    with_check,
 )
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.types import (
@@ -65,12 +63,12 @@ from holdfast.limits import QUESTION_REMINDERS_MAX, REQUEST_SUFFIX
 Arguments = dict[str, Any]
 
 
-def lower_sleep(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+def lower_sleep(expressions: Expressions, found: Arguments, checks: Checks) -> tuple[Action, Type]:
     node = found["duration"]
     if require_value(expressions, node).type == DATETIME:
         help_ = f"sleep_until({expressions.unit.text(node)})"
         raise refuse(expressions, node, "HF052", "this is a moment, not a duration", help_)
-    return Sleep(_not_negative(require_duration(expressions, node))), NONE
+    return Sleep(_not_negative(require_duration(expressions, node, checks))), NONE
 
 
 def _not_negative(duration: TypedQuery) -> TypedQuery:
@@ -83,16 +81,22 @@ def _not_negative(duration: TypedQuery) -> TypedQuery:
     return TypedQuery(query, duration.type, duration.fails)
 
 
-def lower_sleep_until(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+def lower_sleep_until(
+    expressions: Expressions, found: Arguments, checks: Checks
+) -> tuple[Action, Type]:
     node = found["moment"]
-    moment = _moment(expressions, node, "sleep_until()", f"sleep({expressions.unit.text(node)})")
+    help_ = f"sleep({expressions.unit.text(node)})"
+    moment = _moment(expressions, node, checks, ("sleep_until()", help_))
     return SleepUntil(moment), NONE
 
 
-def _moment(expressions: Expressions, node: ast.expr, where: str, with_duration: str) -> TypedQuery:
-    """Return the query of a datetime with a time zone. `with_duration` is the help for a
+def _moment(
+    expressions: Expressions, node: ast.expr, checks: Checks | None, named: tuple[str, str]
+) -> TypedQuery:
+    """Return the query of a datetime with a time zone. `named`: the argument, and the help for a
     duration.
     """
+    where, with_duration = named
     value = require_value(expressions, node)
     if may_be_none(value.type):
         raise refuse_none(expressions, node)
@@ -102,11 +106,14 @@ def _moment(expressions: Expressions, node: ast.expr, where: str, with_duration:
         if is_duration(value.type):
             help_ = with_duration
         raise refuse(expressions, node, "HF040", message, help_)
-    query = hold(value.query, partial(_with_offset, where))
-    return TypedQuery(query, DATETIME, value.fails | {"ValueError"})
+    # Without this check the Wait state itself would fail, and no handler could catch that.
+    text = f"{where} takes a datetime with a time zone"
+    return with_check(value, node, checks, _has_offset, text)
 
 
-def lower_later(expressions: Expressions, found: Arguments) -> TypedQuery | None:
+def lower_later(
+    expressions: Expressions, found: Arguments, checks: Checks | None
+) -> TypedQuery | None:
     """Return `{delay: seconds}` or `{at: timestamp}`, of the arguments `delay` and `at`; None
     without them.
     """
@@ -115,27 +122,23 @@ def lower_later(expressions: Expressions, found: Arguments) -> TypedQuery | None
         raise refuse(expressions, found["at"], "HF086", message, "one of delay= and at=")
     if "at" in found:
         node = found["at"]
-        moment = _moment(expressions, node, "at=", f"delay={expressions.unit.text(node)}")
+        help_ = f"delay={expressions.unit.text(node)}"
+        moment = _moment(expressions, node, checks, ("at=", help_))
         return TypedQuery(ObjectOf((("at", moment.query),)), NONE, moment.fails)
     if "delay" not in found:
         return None
-    delay = _not_negative(require_duration(expressions, found["delay"]))
+    delay = _not_negative(require_duration(expressions, found["delay"], checks))
     return TypedQuery(ObjectOf((("delay", delay.query),)), NONE, delay.fails)
 
 
-def _with_offset(where: str, text: QueryTree) -> QueryTree:
-    """Return the timestamp, or an error when it has no offset. Without this check the Wait state
-    itself would fail, and no handler could catch that.
-    """
+def _has_offset(text: QueryTree) -> QueryTree:
     is_utc = Binary("=", FunctionCall("substring", (text, Constant(-1))), Constant("Z"))
     sign = FunctionCall("substring", (text, Constant(-6), Constant(1)))
-    has_offset = Binary("in", sign, ArrayOf((Constant("+"), Constant("-"))))
-    naive = failure(f"ValueError: {where} takes a datetime with a time zone")
-    return Conditional(Binary("or", is_utc, has_offset), text, naive)
+    return Binary("or", is_utc, Binary("in", sign, ArrayOf((Constant("+"), Constant("-")))))
 
 
 def lower_wait_for_event(
-    expressions: Expressions, node: ast.Call, found: Arguments
+    expressions: Expressions, node: ast.Call, found: Arguments, checks: Checks
 ) -> tuple[Action, Type]:
     payload = _payload(expressions, found["payload"])
     if "key" not in found:
@@ -143,7 +146,7 @@ def lower_wait_for_event(
         raise refuse(expressions, node, "HF053", "an event is addressed by a business key", help_)
     event = _event_name(expressions, found["name"])
     key = require_text(expressions, found["key"])
-    timeout = _timeout(expressions, found)
+    timeout = _timeout(expressions, found, None if key.fails else checks)
     action = WaitForEvent(event, payload, key, timeout, _takes_kept(expressions, found))
     return action, from_annotation(payload)
 
@@ -175,12 +178,12 @@ def _event_name(expressions: Expressions, node: ast.expr) -> str:
 
 
 def lower_receive(
-    expressions: Expressions, node: ast.Call, found: Arguments
+    expressions: Expressions, node: ast.Call, found: Arguments, checks: Checks
 ) -> tuple[Action, Type]:
     """Lower the wait of `receive`. A request is an event with two parts: the id of the request, and
     its content.
     """
-    action, type_ = lower_wait_for_event(expressions, node, found)
+    action, type_ = lower_wait_for_event(expressions, node, found, checks)
     assert isinstance(action, WaitForEvent)
     asked = replace(action, event=action.event + REQUEST_SUFFIX)
     return asked, RequestOf((STR, type_), ("id", "data"))
@@ -193,7 +196,7 @@ def lower_reply(expressions: Expressions, request: str, id_: QueryTree, node: as
     return Reply(request, TypedQuery(arguments, NONE, value.fails))
 
 
-def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+def lower_ask(expressions: Expressions, found: Arguments, checks: Checks) -> tuple[Action, Type]:
     answer = _payload(expressions, found["answer"])
     parts = {
         "title": require_text(expressions, found["title"]),
@@ -206,13 +209,14 @@ def lower_ask(expressions: Expressions, found: Arguments) -> tuple[Action, Type]
         parts["remind"] = _reminders(expressions, found)
     items = tuple((name, part.query) for name, part in parts.items())
     arguments = TypedQuery(ObjectOf(items), NONE, fails_of(*parts.values()))
-    return Ask(answer, arguments, _timeout(expressions, found)), from_annotation(answer)
+    timeout = _timeout(expressions, found, None if arguments.fails else checks)
+    return Ask(answer, arguments, timeout), from_annotation(answer)
 
 
 def _reminders(expressions: Expressions, found: Arguments) -> TypedQuery:
     """Return the times before the deadline, in seconds."""
     node = found["remind"]
-    if _timeout(expressions, found) is None:
+    if _timeout(expressions, found, None) is None:
         help_ = "timeout=days(2), and remind=hours(4) for four hours before its end"
         message = "a reminder comes before the deadline, and this question has none"
         raise refuse(expressions, node, "HF411", message, help_)
@@ -220,18 +224,18 @@ def _reminders(expressions: Expressions, found: Arguments) -> TypedQuery:
     if len(nodes) > QUESTION_REMINDERS_MAX:
         message = f"a question has at most {QUESTION_REMINDERS_MAX} reminders"
         raise refuse(expressions, node, "HF411", message, "remind=(days(1), hours(4))")
-    ahead = [require_duration(expressions, one) for one in nodes]
+    ahead = [require_duration(expressions, one, None) for one in nodes]
     query = ArrayOf(tuple(one.query for one in ahead))
     return TypedQuery(query, NONE, fails_of(*ahead))
 
 
-def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+def lower_send(expressions: Expressions, found: Arguments, checks: Checks) -> tuple[Action, Type]:
     event = _event_name(expressions, found["name"])
     key = require_text(expressions, found["key"])
     value = require_value(expressions, found["data"])
     data = at_border(expressions.unit, found["data"], value)
     items = (("name", Constant(event)), ("key", key.query), ("data", data.query))
-    later = lower_later(expressions, found)
+    later = lower_later(expressions, found, None if fails_of(key, data) else checks)
     if later is None:
         return SendEvent(event, TypedQuery(ObjectOf(items), NONE, fails_of(key, data))), NONE
     assert isinstance(later.query, ObjectOf)
@@ -240,11 +244,13 @@ def lower_send(expressions: Expressions, found: Arguments) -> tuple[Action, Type
     return SendEvent(event, arguments, is_later=True), STR
 
 
-def lower_request(expressions: Expressions, found: Arguments) -> tuple[Action, Type]:
+def lower_request(
+    expressions: Expressions, found: Arguments, checks: Checks
+) -> tuple[Action, Type]:
     reply = _payload(expressions, found["returns"])
-    sent, _ = lower_send(expressions, found)
+    sent, _ = lower_send(expressions, found, checks)
     assert isinstance(sent, SendEvent)
-    timeout = _timeout(expressions, found)
+    timeout = _timeout(expressions, found, None if sent.arguments.fails else checks)
     return SendRequest(sent.event, reply, sent.arguments, timeout), from_annotation(reply)
 
 
@@ -292,12 +298,14 @@ def _noted(
     return name, kind, value
 
 
-def _timeout(expressions: Expressions, found: Arguments) -> TypedQuery | None:
+def _timeout(
+    expressions: Expressions, found: Arguments, checks: Checks | None
+) -> TypedQuery | None:
     match found.get("timeout"):
         case None | ast.Constant(value=None):
             return None
         case node:
-            return require_time_out(expressions, node)
+            return require_time_out(expressions, node, checks)
 
 
 def _payload(expressions: Expressions, node: ast.expr) -> Any:

@@ -143,13 +143,15 @@ class ErrorOf:
 
     `fields`: the fields that each class has which the handler can catch. `coded`: the names of the
     classes whose cause is the JSON of their fields (`api/error_fields.py`). `is_marked`: its JSON
-    shows that it is an error (`expressions/error_values.py`).
+    shows that it is an error (`expressions/error_values.py`). `nameless`: the expression whose
+    error has no name, for a refusal, when `has_text` is False.
     """
 
     has_text: bool
     fields: tuple[tuple[str, Type], ...] = ()
     coded: tuple[str, ...] = ()
     is_marked: bool = False
+    nameless: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +253,7 @@ def _merge(left: Type, right: Type) -> Type | None:
                 tuple(one for one in left.fields if one in right.fields),
                 tuple(sorted({*left.coded, *right.coded})),
                 left.is_marked and right.is_marked,
+                left.nameless or right.nameless,
             )
         case _:
             return None
