@@ -141,7 +141,7 @@ class Deployment:
         if task is None or task.cache is None:
             return None
         scope = json.dumps([task.function.__module__, task.name, task.cache_version])
-        return CacheRule(int(task.cache.total_seconds()), scope)
+        return CacheRule(int(task.cache.total_seconds()), scope, task.cache_key)
 
     @cached_property
     def _has_caches(self) -> bool:

@@ -68,3 +68,14 @@ def twice(sku: str) -> int:
 @workflow
 def limited(sku: str) -> int:
     return slow_price(sku)
+
+
+@task(cache=days(1), cache_key=("query",))
+def search(query: str, request: str) -> str:
+    CALLS.append(f"{query} {request}")
+    return f"{query}: 3 hits"
+
+
+@workflow
+def searched(query: str, request: str) -> str:
+    return search(query, request)

@@ -283,6 +283,40 @@ def test_a_result_expires_on_the_virtual_clock() -> None:
     assert run.output == 300
 
 
+# -- the parameters that count ---------------------------------------------------------------------
+
+
+def test_only_the_named_parameters_have_to_be_equal(stage: Stage) -> None:
+    for query, request in (("tea", "r1"), ("tea", "r2"), ("milk", "r3")):
+        stage.client.start("searched", {"query": query, "request": request})
+        stage.rest()
+    assert flows.CALLS == ["tea r1", "milk r3"]
+
+
+def test_only_the_named_parameters_have_to_be_equal_in_a_world() -> None:
+    world = World({flows.search: real})
+    runs = [("tea", "r1"), ("tea", "r2"), ("milk", "r3")]
+    taken = [world.run(flows.searched, *run).calls[0].from_cache for run in runs]
+    assert taken == [False, True, False]
+
+
+@pytest.mark.parametrize("key", [(), ("other",), "query", ("query", "query")])
+def test_a_key_names_parameters_of_the_task(key: Any) -> None:
+    def search(query: str, request: str) -> str:
+        return query + request
+
+    with pytest.raises(WorkflowError) as refused:
+        task(cache=days(1), cache_key=key)(search)
+    assert refused.value.code == "HF437"
+    assert refused.value.help == 'cache_key=("query",)'
+
+
+def test_a_key_needs_a_cache() -> None:
+    with pytest.raises(WorkflowError) as refused:
+        task(cache_key=("query",))(flows.search.function)
+    assert refused.value.code == "HF437"
+
+
 # -- refused ---------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Client, FailedExecution
+from holdfast.errors import RequestError
 from holdfast.testing import World
 from holdfast_simulator.world import Killed
 from tests.thorough import stride
@@ -71,6 +72,12 @@ def test_a_secret_of_the_input_stays_sealed(client: Client) -> None:
     shown = client.describe(row["execution"])
     assert "s3cret" not in json.dumps(shown)
     assert shown["output"]["input"] == client.describe(shown["output"]["execution"])["input"]
+
+
+def test_only_holdfast_sends_the_event(client: Client) -> None:
+    with pytest.raises(RequestError, match="sent by Holdfast alone"):
+        client.event("holdfast.execution.failed", "x", {"execution": "x"})
+    assert told(client) == []
 
 
 def test_a_stop_and_a_timeout_start_it(stack: MemoryStack, client: Client) -> None:

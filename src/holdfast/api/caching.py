@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any, Final
 
@@ -25,6 +26,17 @@ def require_cache(name: str, cache: Any, runs_on: Any, *, has_batch: bool) -> No
     if runs_on is not None and not isinstance(runs_on, Lambda):
         where = f"runs on {place_name(runs_on)}, which sends its result past the worker"
         raise _refused(name, where, "cache= for tasks of the engine, of a group and on Lambda")
+
+
+def require_cache_key(name: str, cache_key: Any, parameters: Collection[str]) -> None:
+    """Raises WorkflowError HF437 for a key that does not name some of the parameters."""
+    if cache_key is None:
+        return
+    known = ", ".join(parameters) or "none"
+    names = () if isinstance(cache_key, str) else tuple(cache_key)
+    if not names or len(set(names)) < len(names) or not set(names) <= set(parameters):
+        what = f"has cache_key={cache_key!r}: a tuple of its parameters is expected ({known})"
+        raise _refused(name, what, f'cache_key=("{next(iter(parameters), "query")}",)')
 
 
 def _refused(name: str, what: str, help_: str) -> WorkflowError:

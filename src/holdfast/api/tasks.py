@@ -257,30 +257,72 @@ def running_task(context: TaskContext, pulse: Beats | None = None) -> Iterator[N
 # Tasks and workflows.
 
 
+#: A setting of `Retry` whose default depends on `delays`.
+_NOT_GIVEN: Final[Any] = None
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """A retry rule: at most `max_attempts` attempts, the first included, on the errors in `on`
     (empty: on all), but never on the errors in `not_on`.
+
+    `delays`: the delay before each retry, in place of `interval`, `backoff` and `max_delay`. There
+    is one retry for each. With a larger `max_attempts`, further retries wait for the last delay.
+
+    Defaults: max_attempts=3, interval=seconds(1), backoff=2.0, jitter=True. With `delays`:
+    max_attempts=len(delays) + 1, jitter=False.
     """
 
-    max_attempts: int = 3
-    interval: timedelta = timedelta(seconds=1)
-    backoff: float = 2.0
+    max_attempts: int = _NOT_GIVEN
+    interval: timedelta = _NOT_GIVEN
+    backoff: float = _NOT_GIVEN
     on: tuple[type[BaseException], ...] = ()
     max_delay: timedelta | None = None
-    jitter: bool = True
+    jitter: bool = _NOT_GIVEN
     not_on: tuple[type[BaseException], ...] = ()
+    delays: Sequence[timedelta] | None = None
 
     def __post_init__(self) -> None:
+        if self.delays is None:
+            self._set_defaults(
+                max_attempts=3, interval=timedelta(seconds=1), backoff=2.0, jitter=True
+            )
+        else:
+            self._take_delays(tuple(self.delays))
         if self.max_attempts < 1:
             raise _bad_retry("max_attempts", self.max_attempts, "1 or more; 1 means no retry")
         if self.backoff < 1:
             raise _bad_retry("backoff", self.backoff, "1.0 or more")
         if Exception in self.not_on:
             raise _bad_retry("not_on", "every error", "the errors that are never retried")
-        for setting, delay in (("interval", self.interval), ("max_delay", self.max_delay)):
+        delays = [("interval", self.interval), ("max_delay", self.max_delay)]
+        for setting, delay in (*delays, *(("delays", one) for one in self.delays or ())):
             if delay is not None and (delay.microseconds or delay < timedelta(seconds=1)):
                 raise _bad_retry(setting, delay, "whole seconds, at least one")
+
+    def _take_delays(self, delays: tuple[timedelta, ...]) -> None:
+        if not delays:
+            raise _bad_retry("delays", "empty", "a delay for each retry, as delays=[seconds(2)]")
+        for setting in ("interval", "backoff", "max_delay"):
+            # A copy by `dataclasses.replace` gives the values that were set here.
+            given, own = (
+                getattr(self, setting),
+                {"interval": delays[0], "backoff": 1.0}.get(setting),
+            )
+            if given not in {None, own}:
+                message = f"Retry(delays=...) has {setting}={given!r}, too"
+                raise WorkflowError("HF061", message, help=f"give delays= without {setting}=")
+        attempts = len(delays) + 1
+        self._set_defaults(max_attempts=attempts, interval=delays[0], backoff=1.0, jitter=False)
+        object.__setattr__(self, "delays", delays)
+        if self.max_attempts < attempts:
+            found = f"{self.max_attempts}, and {len(delays)} delays need {attempts}"
+            raise _bad_retry("max_attempts", found, "delays= alone: each is the delay of a retry")
+
+    def _set_defaults(self, **defaults: object) -> None:
+        for setting, value in defaults.items():
+            if getattr(self, setting) is _NOT_GIVEN:
+                object.__setattr__(self, setting, value)
 
 
 def _bad_retry(field: str, found: object, expected: str) -> WorkflowError:
@@ -357,6 +399,7 @@ class Task(_Declared[P, R]):
         group: str | None = None,
         cache: timedelta | None = None,
         cache_version: str = "",
+        cache_key: Sequence[str] | None = None,
     ) -> None:
         self.runs_on = runs_on
         if isinstance(runs_on, Lambda):
@@ -370,12 +413,14 @@ class Task(_Declared[P, R]):
             function = of_one(function, TaskError)
         super().__init__(function, name)
         self.cache, self.cache_version = cache, cache_version
-        if cache is not None:
+        self.cache_key = None if cache_key is None else tuple(cache_key)
+        if cache is not None or cache_key is not None:
             # Imported here because most tasks have no cache. Each module that is imported makes the
             # start of a Lambda function slower.
-            from holdfast.api.caching import require_cache  # noqa: PLC0415
+            from holdfast.api.caching import require_cache, require_cache_key  # noqa: PLC0415
 
             require_cache(self.name, cache, runs_on, has_batch=batch is not None)
+            require_cache_key(self.name, cache_key, inspect.signature(function).parameters)
         self.group = group
         if group is not None:
             # Imported here because most tasks have no group. Each module that is imported makes the
@@ -648,6 +693,7 @@ def task(
     group: str | None = None,
     cache: timedelta | None = None,
     cache_version: str = "",
+    cache_key: Sequence[str] | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -661,6 +707,7 @@ def task(
     renamed: str | None = None,
     cache: timedelta | None = None,
     cache_version: str = "",
+    cache_key: Sequence[str] | None = None,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -700,6 +747,7 @@ def task(
     group: str | None = None,
     cache: timedelta | None = None,
     cache_version: str = "",
+    cache_key: Sequence[str] | None = None,
 ) -> Any:
     """Declare a durable step. It may do I/O. It is retried by `retry`; without one it is not
     retried.
@@ -712,7 +760,8 @@ def task(
     workers, or containers.
     `group`: attempts run in the group's own function, with its own role (docs/how-to/groups.md).
     `cache`: for so long, a call with equal arguments takes the result of an earlier one, in any
-    execution of the tenant. With another `cache_version` no earlier result counts.
+    execution of the tenant. With another `cache_version` no earlier result counts. `cache_key`: the
+    names of the parameters that have to be equal; None means all.
     """
     make = functools.partial(
         Task,
@@ -728,6 +777,7 @@ def task(
         group=group,
         cache=cache,
         cache_version=cache_version,
+        cache_key=cache_key,
     )
     return make if function is None else make(function)
 

@@ -21,7 +21,8 @@ Json: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 @dataclass(frozen=True, slots=True)
 class Retrier:
     """One rule of a Retry. `attempts_max` counts the retries, without the first attempt. With
-    `delay_seconds_max` None the delay has no upper bound.
+    `delay_seconds_max` None the delay has no upper bound. `delays` are those of the retries in
+    seconds, in place of interval and rate; further retries have the last one.
     """
 
     errors: tuple[str, ...]
@@ -30,6 +31,7 @@ class Retrier:
     backoff_rate: float
     delay_seconds_max: int | None
     has_full_jitter: bool
+    delays: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,11 +50,14 @@ def find_catcher(catchers: Sequence[Catcher], error: str) -> Catcher | None:
 
 
 def delay_ms(retrier: Retrier, retries: int, drawn: float) -> int:
-    """Return the delay: interval x rate^retries, at most the maximum; with FULL jitter a random
-    part of it.
+    """Return the delay: interval x rate^retries, at most the maximum, or the one of the list; with
+    FULL jitter a random part of it.
     """
     cap = retrier.delay_seconds_max
-    seconds = retrier.interval_seconds * _power(retrier.backoff_rate, retries)
+    if retrier.delays:
+        seconds: float = retrier.delays[min(retries, len(retrier.delays) - 1)]
+    else:
+        seconds = retrier.interval_seconds * _power(retrier.backoff_rate, retries)
     if cap is not None:
         seconds = min(seconds, cap)
     seconds = min(seconds, RETRY_DELAY_SECONDS_MAX)

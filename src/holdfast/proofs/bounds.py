@@ -194,6 +194,10 @@ def retry_seconds_of(state: StateJson) -> float:
 def _delays(retrier: RetryBound) -> float:
     """Return the sum of the delays. They grow up to the longest one, and then stay the same."""
     cap = min(retrier.delay_seconds_max or RETRY_DELAY_SECONDS_MAX, RETRY_DELAY_SECONDS_MAX)
+    if retrier.delays:
+        known = [min(delay, cap) for delay in retrier.delays]
+        further = max(retrier.attempts_max - len(known), 0)
+        return sum(known[: retrier.attempts_max]) + further * known[-1]
     total, delay, left = 0.0, float(retrier.interval_seconds), retrier.attempts_max
     while left and 0 < delay < cap and retrier.rate > 1:
         total, delay, left = total + delay, delay * retrier.rate, left - 1

@@ -42,7 +42,7 @@ class GraphEdge:
 @dataclass(frozen=True, slots=True)
 class RetryBound:
     """The bound of a retrier: `attempts_max` retries. The n-th waits `interval x rate^n` seconds,
-    at most the maximum delay.
+    at most the maximum delay; or `delays[n]` seconds, and the last of them after that.
     """
 
     errors: tuple[str, ...]
@@ -50,6 +50,7 @@ class RetryBound:
     interval_seconds: float
     rate: float
     delay_seconds_max: float | None
+    delays: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, written: StateJson) -> RetryBound:
@@ -59,6 +60,7 @@ class RetryBound:
             interval_seconds=written.get("IntervalSeconds", 1),
             rate=written.get("BackoffRate", 2.0),
             delay_seconds_max=written.get("MaxDelaySeconds"),
+            delays=tuple(written.get("Holdfast", {}).get("Delays", ())),
         )
 
 

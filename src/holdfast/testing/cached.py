@@ -49,4 +49,7 @@ def _key_of(place: WaitingPlace) -> str | None:
     if holds_sealed(place.arguments):
         return None
     scope = [task.function.__module__, task.name, task.cache_version]
-    return json.dumps([scope, with_whole_numbers(place.arguments)], sort_keys=True)
+    arguments = place.arguments
+    if task.cache_key is not None and isinstance(arguments, dict):
+        arguments = {name: value for name, value in arguments.items() if name in task.cache_key}
+    return json.dumps([scope, with_whole_numbers(arguments)], sort_keys=True)

@@ -452,7 +452,9 @@ def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> 
         return None
     delay = None if retry.max_delay is None else int(retry.max_delay.total_seconds())
     interval = int(retry.interval.total_seconds())
-    retrier = Retrier((), interval, retry.max_attempts - 1, retry.backoff, delay, retry.jitter)
+    delays = tuple(int(one.total_seconds()) for one in retry.delays or ())
+    retries = retry.max_attempts - 1
+    retrier = Retrier((), interval, retries, retry.backoff, delay, retry.jitter, delays)
     return delay_ms(retrier, attempt - 1, DRAWN)
 
 

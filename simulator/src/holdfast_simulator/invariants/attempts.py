@@ -274,9 +274,11 @@ def _delay_ms(retrier: Retrier, used: int) -> int:
     Retriers.
     """
     try:
-        seconds = retrier.interval_seconds * retrier.backoff_rate**used
+        seconds: float = retrier.interval_seconds * retrier.backoff_rate**used
     except OverflowError:
         seconds = RETRY_DELAY_SECONDS_MAX
+    if retrier.delays:
+        seconds = retrier.delays[min(used, len(retrier.delays) - 1)]
     caps = [RETRY_DELAY_SECONDS_MAX]
     if retrier.delay_seconds_max is not None:
         caps.append(retrier.delay_seconds_max)

@@ -362,6 +362,7 @@ def _retriers(state: StateJson) -> tuple[Retrier, ...]:
             backoff_rate=float(item.get("BackoffRate", _BACKOFF_DEFAULT)),
             delay_seconds_max=item.get("MaxDelaySeconds"),
             has_full_jitter=item.get("JitterStrategy") == "FULL",
+            delays=tuple(item.get("Holdfast", {}).get("Delays", ())),
         )
         for item in state.get("Retry", ())
     )

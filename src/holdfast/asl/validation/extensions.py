@@ -10,6 +10,7 @@ from holdfast.asl.program import ATTRIBUTE_KINDS, CUTS_STEPS
 from holdfast.asl.resources import is_polled
 from holdfast.asl.validation import paths, values
 from holdfast.asl.validation.report import FieldRule, ObjectShape, RuleScope, expected
+from holdfast.limits import RETRY_DELAY_SECONDS_MAX
 
 _TEXT: Final = FieldRule(values.text)
 _NAMES: Final = values.list_of(values.text)
@@ -110,6 +111,9 @@ _POLL: Final = ObjectShape(
     required=("Seconds", "Backoff", "SecondsMax"),
 )
 TASK: Final = ObjectShape({"Poll": FieldRule(_POLL.check)}, required=("Poll",))
+
+_DELAYS: Final = values.list_of(values.integer(0, RETRY_DELAY_SECONDS_MAX))
+RETRIER: Final = ObjectShape({"Delays": FieldRule(_DELAYS)}, required=("Delays",))
 
 
 def check_poll(scope: RuleScope, state: dict[str, Any], location: str) -> None:

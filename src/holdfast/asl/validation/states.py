@@ -51,6 +51,7 @@ _RETRIER: Final = ObjectShape(
         "BackoffRate": FieldRule(values.number(1.0, sys.float_info.max)),
         "MaxDelaySeconds": FieldRule(values.integer(1, 31_622_400)),
         "JitterStrategy": FieldRule(values.one_of("NONE", "FULL")),
+        "Holdfast": FieldRule(extensions.RETRIER.check),
         "Comment": _TEXT,
     },
     required=("ErrorEquals",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, assert_never
 
@@ -203,17 +203,34 @@ def _retriers(machine: MachineParts, retry: Retry) -> list[dict[str, Any]]:
 
 def _retrier(machine: MachineParts, retry: Retry) -> dict[str, Any]:
     names = names_of(retry.on, machine.world) if retry.on else (error_names.ALL,)
+    delays = tuple(int(delay.total_seconds()) for delay in retry.delays or ())
+    rate = _rate_of(delays)
     retrier: dict[str, Any] = {
         "ErrorEquals": list(names),
         "IntervalSeconds": int(retry.interval.total_seconds()),
         "MaxAttempts": retry.max_attempts - 1,
-        "BackoffRate": retry.backoff,
+        "BackoffRate": rate or retry.backoff,
     }
     if retry.max_delay is not None:
         retrier["MaxDelaySeconds"] = int(retry.max_delay.total_seconds())
     if retry.jitter:
         retrier["JitterStrategy"] = "FULL"
-    return retrier
+    if not delays:
+        return retrier
+    if rate is None:
+        return {**retrier, "Holdfast": {"Delays": list(delays)}}
+    # Retries beyond the list wait for its last delay.
+    is_longer = retry.max_attempts > len(delays) + 1 and rate > 1
+    return {**retrier, "MaxDelaySeconds": delays[-1]} if is_longer else retrier
+
+
+def _rate_of(delays: Sequence[int]) -> float | None:
+    """Return the BackoffRate that gives exactly these delays; None without one."""
+    if not delays:
+        return None
+    first, rate = delays[0], delays[min(1, len(delays) - 1)] / delays[0]
+    is_exact = all(first * rate**number == delay for number, delay in enumerate(delays))
+    return rate if rate >= 1 and is_exact else None
 
 
 def workflow_state(machine: MachineParts, call: RunWorkflow) -> tuple[str, dict[str, Any]]:

@@ -39,6 +39,7 @@ _TIMEOUT: Final = (
     "@workflow  # without timeout=; give the steps their own: charge.options(timeout=…)"
 )
 _RETRY: Final = "retry=Retry(max_attempts=3)  # of every error: without on= and not_on="
+_DELAYS: Final = "Retry(interval=seconds(2), backoff=4.0)  # each is `backoff` times the last"
 _MAXIMUM: Final = re.compile(r"Maximum value is (\d+)")
 
 
@@ -170,6 +171,9 @@ def _extensions(places: StatePlaces, definition: Mapping[str, Any]) -> Iterator[
         if resource.startswith("holdfast:workflow:") and not _retries_alike(state):
             message = "Step Functions retries a child workflow after every error or after none"
             yield refuse(name, message, _RETRY)
+        if any("Holdfast" in retrier for retrier in state.get("Retry", ())):
+            message = "Step Functions has no list of delays, and no interval and backoff give these"
+            yield refuse(name, message, _DELAYS)
         for word in state.get("Holdfast", {}):
             if word not in _SHOWN:
                 yield refuse(name, *_LANES[word])

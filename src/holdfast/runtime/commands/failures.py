@@ -59,4 +59,4 @@ def send(known: Lookup, tenant: str, state: Execution, definition: Definition) -
         data["input"] = None
     detail = {"name": FAILED_EVENT, "key": state.run, "data": data}
     chance = hashlib.sha256(event_id.encode()).digest()[:_CHANCE_BYTES]
-    yield from bus_event(known, tenant, event_id, detail, chance)
+    yield from bus_event(known, tenant, event_id, detail, chance, is_own=True)

@@ -7,8 +7,9 @@ tenant that calls the task with equal arguments takes it, and begins no attempt:
     E2   read the cache: E1's result ── commit TaskSucceeded, which names E1
 
 The key is a hash of the module and the name of the task, of its `cache_version`, and of the
-arguments. Two executions that read at the same time both run the task; the later result stays. A
-crash between the store and the commit does no harm: the task had succeeded with these arguments.
+arguments, or of those that its `cache_key` names. Two executions that read at the same time both
+run the task; the later result stays. A crash between the store and the commit does no harm: the
+task had succeeded with these arguments.
 
 The result is stored before the commit. After it, the delivery may end at any time, and a result of
 which the log already knows would not be stored by a recovery.
@@ -44,6 +45,8 @@ def place_of(rule: CacheRule, arguments: Json) -> CachePlace | None:
     """
     if holds_sealed(arguments):
         return None
+    if rule.names is not None and isinstance(arguments, dict):
+        arguments = {name: value for name, value in arguments.items() if name in rule.names}
     text = json.dumps([rule.scope, arguments], sort_keys=True, separators=(",", ":"))
     return CachePlace(hashlib.sha256(text.encode()).hexdigest(), rule.seconds)
 

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
 
 class CacheRule(NamedTuple):
-    """The cache of a task. `scope` is part of the key of each result: module, name and version."""
+    """The cache of a task. `scope` is part of the key of each result: module, name and version.
+    `names` are those of the arguments that are part of it; None: all.
+    """
 
     seconds: int
     scope: str
+    names: tuple[str, ...] | None = None
 
 
 class CachePlace(NamedTuple):
