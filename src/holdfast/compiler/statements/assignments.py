@@ -23,7 +23,11 @@ from holdfast.compiler.statements.deletes import lower_slice_assignment
 from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.moves import moved_levels
 from holdfast.compiler.statements.mutators import lower_merge
-from holdfast.compiler.statements.ownership import chain_of, may_change
+from holdfast.compiler.statements.ownership import (
+    chain_of,
+    has_parts_that_may_change,
+    may_change,
+)
 from holdfast.compiler.statements.parts import (
     change_part,
     change_part_by,
@@ -291,7 +295,7 @@ def _assign_name(
         statements.emit(Assign(statements.origin(node), ((variable, expression),)))
     facts = _facts_of(statements, name, value, type_)
     replaced = 0
-    if not isinstance(node, ast.NamedExpr):
+    if has_parts_that_may_change(type_) and not isinstance(node, ast.NamedExpr):
         # In `[items, (items := sorted(items))]` the list has the old value, too.
         replaced = replaced_levels(statements, ast.Name(name, ast.Store()), value, before)
     owned = max(moved, replaced, statements.owned(value, type_))
