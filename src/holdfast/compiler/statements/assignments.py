@@ -229,6 +229,12 @@ def _change_field(statements: Statements, node: ast.AugAssign, target: ast.Attri
     with statements.unit.trial():
         read = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
         current = statements.expressions.lower(read)
+    if is_refused(current.type):
+        # The owner waits for a step that the next pass moves, or it was refused. Its type decides
+        # between the two forms below, and each pass must use the same one.
+        statements.expressions.lower(read)
+        statements.value(node.value)
+        return
     if may_change(current.type):
         _change_part(statements, node, target, lambda part: part)
         return
