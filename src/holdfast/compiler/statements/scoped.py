@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.api import surface
 from holdfast.api.surface import Task, Workflow
-from holdfast.compiler.context import LocalFunction, UndoHandle
+from holdfast.compiler.context import UNDO_AFTER_BRANCHES, LocalFunction, UndoHandle
 from holdfast.compiler.ir import (
     Compensate,
     RegisterUndo,
@@ -151,7 +151,7 @@ def lower_undo(statements: Statements, node: ast.Expr, call: ast.Call) -> None:
             call,
             "HF021",
             f"`{call.func.id}` belongs to the enclosing workflow and cannot be called in a branch",
-            "return what is needed from the branch, and register the undo step afterwards",
+            UNDO_AFTER_BRANCHES,
         )
         return
     function = _undoing(statements, call)
