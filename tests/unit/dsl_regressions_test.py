@@ -81,6 +81,7 @@ def echo(value: int) -> int:
 @task
 def fail() -> None:
     raise Problem("no")
+ECHOS = {"A": echo, "B": echo}
 """
 
 
@@ -156,6 +157,10 @@ REFUSED = {
     "a call that does not fit an error": ("n: int", "raise Listed()"),
     "a table that holds no tasks": ("name: str", "return TABLE[name](1)"),
     "a decimal of a float": ("x: float", "return Decimal(x)"),
+    "the key of a table has a step, and an argument has one": (
+        "name: str, n: int",
+        "return ECHOS[name.title()](value=echo(n))",
+    ),
     "the part that a method changes fails before a step": (
         "groups: dict[str, list[int]], n: int",
         "groups['x'].insert(0, echo(n))\nreturn groups",
