@@ -387,6 +387,9 @@ class Expressions:
         help_ = f"make it a method, and call it: `{self.unit.text(node)}()`"
         return self.unit.refused(node, "HF012", message, help_)
 
+    def _is_local_name(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and self.scope.is_local(node.id)
+
     def unsupported(self, node: ast.expr) -> TypedQuery:
         if isinstance(node, ast.Starred):
             message = "`*` is for lists and for arguments that are written out"
@@ -396,6 +399,11 @@ class Expressions:
         if isinstance(node, ast.Call):
             message = f"`{self.unit.text(node.func)}` is no function that a workflow can call"
             help_ = 'HANDLERS = {"sum": total_of, "vat": vat}, of tasks, at the top of the module'
+            if isinstance(node.func, ast.Subscript) and self._is_local_name(node.func.value):
+                # The help above asks for a table that may be there already.
+                key = self.unit.text(node.func.slice)
+                help_ = "a table of tasks is no value: let one table at the top of the module hold "
+                help_ += f"all of them, TOOLS = choice(…), and call TOOLS[{key}](…)"
             return self.unit.refused(node, "HF002", message, help_)
         if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Call):
             called = [node.body.func, *node.body.args]
