@@ -366,6 +366,11 @@ def test_a_wait_that_the_engine_cannot_keep_fails_in_both_runs(wait: timedelta) 
     assert "whole seconds, at most 99,999,999" in run.cause
 
 
+def test_a_child_gets_its_input_as_the_engine_converts_it() -> None:
+    run = World({flows.slow: "slow"}).run(flows.number_in, {"n": True})
+    assert run.calls_of(flows.slow)[0].arguments == {"number": 1}
+
+
 def test_a_loop_that_the_script_never_ends_is_refused() -> None:
     with pytest.raises(ScriptError, match=r"not over after 10,000 calls, .*: poll, sleep\."):
         World({flows.poll: "pending"}).run(flows.poll_until_done, "j1")

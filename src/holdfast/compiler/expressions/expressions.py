@@ -49,7 +49,7 @@ from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.match_groups import lower_groups_of, lower_groups_step
 from holdfast.compiler.expressions.methods import call_method
-from holdfast.compiler.expressions.moments import moves_moment, part_of
+from holdfast.compiler.expressions.moments import are_moments, moves_moment, part_of
 from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import (
@@ -76,6 +76,7 @@ from holdfast.compiler.types.types import (
     STR,
     UNKNOWN,
     UUID,
+    WRITTEN_DURATION,
     EnumOf,
     ErrorOf,
     ModelOf,
@@ -148,6 +149,10 @@ class Expressions:
                     note_failure(self, node, "ZeroDivisionError")
                 if moves_moment(operator, *pair):
                     note_failure(self, node, "OverflowError")
+                if isinstance(operator, ast.Sub) and are_moments(*pair):
+                    note_failure(self, node, "TypeError")
+                if any(one.type == WRITTEN_DURATION for one in pair):
+                    note_failure(self, node, "ValueError")
                 return step or operators.arithmetic(self.unit, node, operator, *pair)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 value = self.truth(operand)
