@@ -26,6 +26,10 @@ from holdfast.errors import WorkflowError
 from holdfast.runtime.effects import RunTask, TaskSucceeded
 from holdfast.testing import World, in_turn
 from holdfast_simulator.invariants import check, lost
+from holdfast_simulator.runner import Deployed, play
+from holdfast_simulator.scenarios import AttemptOutcome, Scenario
+from holdfast_simulator.schedule import WrittenTape
+from holdfast_simulator.swarm import Swarm
 from holdfast_simulator.world import Killed
 from tests.builders import Shop, call, machine
 
@@ -144,6 +148,19 @@ def test_each_attempt_starts_once_when_the_loss_is_retried() -> None:
     assert (check(shop.world), lost(shop.world)) == ([], [])
 
 
+def test_the_worker_extends_the_leases_of_attempts_that_run_or_wait_for_their_turn() -> None:
+    """A worker runs 40 attempts at once. Without the extension the sweeper would find the lapsed
+    leases, and the attempts would fail.
+    """
+    items = list(range(90))
+    processor = machine({"it": once("slow")})
+    definition = machine({"all": {"Type": "Map", "Items": items, "ItemProcessor": processor}})
+    slow = {"slow": (AttemptOutcome("done", seconds=270),)}
+    scenario = Scenario("slow", "it runs for long", {"main": definition}, tasks=slow)
+    result = play(Deployed(scenario), Swarm(safety_ms=10**9), WrittenTape(()))
+    assert (set(result.statuses), result.violations) == ({"SUCCEEDED"}, ())
+
+
 # -- refused ---------------------------------------------------------------------------------------
 
 
@@ -158,7 +175,7 @@ def test_each_attempt_starts_once_when_the_loss_is_retried() -> None:
     ],
 )
 def test_where_a_second_start_is_possible_the_option_is_refused(options: dict[str, Any]) -> None:
-    def charge(order: str) -> str: ...
+    def charge(order: str) -> None: ...
 
     with pytest.raises(WorkflowError) as refused:
         task(at_most_once=True, **options)(charge)
@@ -175,8 +192,12 @@ def test_a_batch_is_refused() -> None:
 
 
 def test_a_polled_task_is_refused() -> None:
+    @task(at_most_once=True)
+    def arrived(order: str) -> str | None:
+        return order or None
+
     with pytest.raises(WorkflowError, match="HF370"):
-        wait_for_condition(ship, every=seconds(5))
+        wait_for_condition(arrived, every=seconds(5))
 
 
 @pytest.mark.parametrize("resource", ["holdfast:pure:x", "holdfast:pool:gpu", "holdfast:poll:x"])
