@@ -156,10 +156,24 @@ class BlockStatements(SimpleStatements):
             if not falls:
                 self.expressions.variables = kept
                 return rows, False
-            taken_back = self.choices.pick(["undo_it", "undo_it", "echo"])
-            rows += [f"    {undo}({taken_back}, {self.e('int', 1)})"]
+            rows += [f"    {undo}({self._taking_back()})"]
         self.expressions.variables = kept
         return rows, True
+
+    def _taking_back(self) -> str:
+        """Return the function of an undo step, and its arguments."""
+        number = self.e("int", 1)
+        return self.choices.pick(
+            [
+                f"undo_it, {number}",
+                f"undo_it, {number}",
+                f"echo, {number}",
+                f"part, {number}",
+                f"picky_part, {number}",
+                f'send, "note", {number}, key="k"',
+                f"start, part, {number}, s",
+            ]
+        )
 
     def _scope(self, depth: int) -> tuple[Rows, bool]:
         if self.choices.chance(35):

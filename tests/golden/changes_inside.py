@@ -26,4 +26,4 @@ def flow(order: Order, names: list[str], n: int) -> int:
     text = "%s of %d" % (order.id, n)
     other = text % n
     point = Point(x=1, z=2)
-    return n > 2
+    return n > len(mine)

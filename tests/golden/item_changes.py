@@ -22,3 +22,4 @@ def flow(order: Order, text: str) -> None:
     xs += 5
     xs.extend(text)
     missing[0] = 1
+    charge(order.id, row[0])

@@ -27,3 +27,13 @@ def caught(name: str) -> str:
     except Closed as err:
         return err
     return ""
+
+
+@workflow
+def late(sizes: list[int]) -> int:
+    found: list[int] = []
+    try:
+        found.extend(100 // size for size in sizes)
+    except ZeroDivisionError:
+        return len(found)
+    return 0

@@ -28,3 +28,8 @@ def flow(order: Order, name: str, arguments: dict[str, Any]) -> list[Any]:
     TOOLS[name](**arguments, **arguments)
     TOOLS[name](**name, cents=1)
     return sorted(order.lines, key=lambda line: TOOLS[name](**arguments))
+
+
+@workflow
+def titled(name: str, n: int) -> int:
+    return SLOW[name.title()](n=SLOW["slow"](n=n))

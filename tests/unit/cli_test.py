@@ -308,7 +308,7 @@ def test_what_a_decorator_refuses_has_the_line_of_the_module(holdfast: Project) 
     source = '\n\n@task(group="Pay ments")\ndef charge(order: str) -> str: ...\n'
     holdfast.module("grouped", f"from holdfast import task{source}")
     assert holdfast("check", "grouped") == 1
-    assert "error[HF421]: grouped.py:3: the task charge is in the group" in holdfast.printed
+    assert "grouped.py:3:1: error[HF421]: the task charge is in the group" in holdfast.printed
 
 
 @pytest.mark.parametrize(

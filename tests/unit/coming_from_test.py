@@ -8,8 +8,9 @@ from typing import Final
 
 import pytest
 
-from holdfast import cli
+from holdfast import Client, cli
 from holdfast.compiler.compile import compile_module
+from tests.unit.client_kit import MemoryStack
 from tests.unit.dsl_kit import loaded
 
 FOLDER: Final = Path(__file__).parents[2] / "docs/how-to/coming-from"
@@ -20,15 +21,17 @@ PAGES: Final = [
     "step-functions.md",
     "temporal.md",
 ]
+#: The pages with another number of programs than five.
+COUNTS: Final = {"dbos.md": 6}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_five_programs_of_a_page_compile_without_a_warning_and_pass_their_tests(
+def test_the_programs_of_a_page_compile_without_a_warning_and_pass_their_tests(
     page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (FOLDER / page).read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(programs) == 5
+    assert len(programs) == COUNTS.get(page, 5)
     for program in programs:
         with loaded(tmp_path, program) as module:
             assert compile_module(module)
@@ -39,9 +42,20 @@ def test_the_five_programs_of_a_page_compile_without_a_warning_and_pass_their_te
                 test()
 
 
-def test_each_page_has_concepts_five_programs_and_what_is_not_there() -> None:
+def test_each_page_has_concepts_programs_and_what_is_not_there() -> None:
     assert sorted(page.name for page in FOLDER.glob("*.md")) == PAGES
     for page in PAGES:
         text = (FOLDER / page).read_text(encoding="utf-8")
         first, *programs, last = re.findall(r"^## (.*)$", text, re.MULTILINE)
-        assert (first, len(programs), last) == ("Concepts", 5, "What is not there")
+        assert (first, last) == ("Concepts", "What is not there")
+        assert len(programs) == COUNTS.get(page, 5)
+
+
+def test_a_user_whose_feed_is_queued_is_skipped(tmp_path: Path) -> None:
+    text = (FOLDER / "dbos.md").read_text(encoding="utf-8")
+    [program] = re.findall(r"```python\n([^`]*def enqueue[^`]*)```", text)
+    with loaded(tmp_path, program) as module:
+        client = Client.of(MemoryStack(module.__name__).api)
+        for version in (7, 8):
+            given = {"users": ["ada", "ben", "ada"], "version": version}
+            assert client.start("enqueue", given).result(timeout=5) == ["ada"]

@@ -8,9 +8,11 @@ import pytest
 
 from holdfast.asl.parsing.parse import definition_hash, read_program
 from holdfast.asl.program import Program
+from holdfast.errors import NewerFormatError
 from holdfast.runtime.driver import run
 from holdfast.runtime.storage import definitions
 from holdfast.runtime.storage.definitions import Definition, Programs
+from holdfast.runtime.storage.formats import ITEMS
 from holdfast_simulator.services import Services
 from tests.builders import machine, wait_for
 
@@ -82,3 +84,18 @@ def test_a_definition_that_one_tenant_uses_is_known_for_it_alone() -> None:
     table.fetch("a", programs)
     assert programs.is_known("a", HASH)
     assert not programs.is_known("b", HASH)
+
+
+def test_code_that_would_ignore_a_field_leaves_the_execution_to_newer_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = {**wait_for("card"), "Arguments": {"name": "card", "key": "k", "kept": False}}
+    asl = machine({"card": waits})
+    newer = Definition(asl, PLAIN, definition_hash(asl))
+    assert definitions.item_of("a", Definition(ASL, PLAIN, HASH))["f"] == 1
+    services = Services(lambda: 0)
+    run(Programs().store("a", newer), services.perform)
+    assert run(Programs().fetch("a", newer.hash), services.perform) == newer
+    monkeypatch.setattr(definitions, "_FORMATS", ITEMS)
+    with pytest.raises(NewerFormatError):
+        run(Programs().fetch("a", newer.hash), services.perform)

@@ -378,7 +378,7 @@ def test_a_handler_for_a_builtin_error_catches_its_subclass_of_pythons_library(
 
 
 MOMENTS = """
-from holdfast import ask, send, sleep_until, start, timeout
+from holdfast import ask, execution_started, send, sleep_until, start, timeout
 @workflow
 def later(n: int) -> None: ...
 @workflow
@@ -403,6 +403,11 @@ STEPS = {
     'wait_for_event("go", str, key=f"{{n}}", timeout=wait)': "Exception",
     'ask("q", bool, assignee="me", timeout=wait)': "Exception",
     "with timeout(wait): sleep(hours(1))": "Exception",
+    "if at < execution_started(): n = 1": "Exception",
+    "n = (at - execution_started()).days": "TypeError",
+    "while at > execution_started() - wait: n += 1; at = at - days(1000)": "Exception",
+    "sleep(wait * 2 + wait)": "Exception",
+    "if wait > hours(1): n = n // (n - n)": "Exception",
 }
 
 

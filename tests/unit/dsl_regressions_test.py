@@ -14,6 +14,7 @@ from tests.unit.dsl_kit import assert_same, loaded
 
 HEADER = """
 from __future__ import annotations
+import copy
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum, StrEnum
@@ -52,6 +53,11 @@ class Mistaken(BaseModel):
 class Tree(BaseModel):
     name: str = "leaf"
     left: Tree | None = None
+class Marked(BaseModel):
+    name: str
+    notes: dict[str, int] = {}
+    marks: list[str] = []
+    count: int = 0
 class Sized(BaseModel):
     size: int
 @task
@@ -75,6 +81,7 @@ def echo(value: int) -> int:
 @task
 def fail() -> None:
     raise Problem("no")
+ECHOS = {"A": echo, "B": echo}
 """
 
 
@@ -150,6 +157,10 @@ REFUSED = {
     "a call that does not fit an error": ("n: int", "raise Listed()"),
     "a table that holds no tasks": ("name: str", "return TABLE[name](1)"),
     "a decimal of a float": ("x: float", "return Decimal(x)"),
+    "the key of a table has a step, and an argument has one": (
+        "name: str, n: int",
+        "return ECHOS[name.title()](value=echo(n))",
+    ),
     "the part that a method changes fails before a step": (
         "groups: dict[str, list[int]], n: int",
         "groups['x'].insert(0, echo(n))\nreturn groups",
@@ -273,6 +284,17 @@ SAME: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
             'sizes = {"a": 1}\nsizes["a"] += len(str(x))\nreturn [priced, prices, tree, sizes]'
         ),
         [{"priced": {"price": "1.10"}, "price": "2.50", "x": 1.5, "tree": {}}],
+    ),
+    "a field changes whose owner is made by a step": (
+        "x: float",
+        (
+            'tree = copy.deepcopy(Marked(name=f"{x}"))\n'
+            'tree.notes |= {"k": 0}\n'
+            'tree.marks += ["a"]\n'
+            "tree.count += 1\n"
+            "return tree"
+        ),
+        [{"x": 1.5}],
     ),
     "the part that a method changes is read before a step of the library": (
         "groups: dict[str, list[int]], bag: dict[str, Any]",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import SecretStr
+
 from holdfast import (
     FailedExecution,
     TaskError,
@@ -32,10 +34,20 @@ def broken(execution: str) -> None:
 
 
 @workflow(timeout=minutes(30))
-def job(how: str) -> str:
+def job(how: str, text: str = "") -> str:
     if how in ("late", "stopped"):
         sleep(hours(1))
     return work(how)
+
+
+@workflow(key="cart_id")
+def cart(cart_id: str, how: str) -> str:
+    return work(how)
+
+
+@workflow
+def secret_job(token: SecretStr) -> str:
+    return work("fails")
 
 
 @workflow

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from holdfast import Client, FailedExecution
+from holdfast.errors import RequestError
 from holdfast.testing import World
 from holdfast_simulator.world import Killed
 from tests.thorough import stride
@@ -44,8 +46,38 @@ def test_a_failed_execution_starts_the_workflow(client: Client) -> None:
             "status": "FAILED",
             "error": "WorkError",
             "cause": "no",
+            "input": {"how": "fails", "text": ""},
+            "key": None,
         }
     ]
+
+
+def test_the_handler_has_the_key_of_a_keyed_execution(client: Client) -> None:
+    client.start("cart", {"cart_id": "c7", "how": "fails"})
+    [one] = told(client)
+    assert (one["key"], one["input"]) == ("c7", {"cart_id": "c7", "how": "fails"})
+
+
+def test_the_handler_has_a_large_input_and_none_that_is_larger_than_an_event(
+    client: Client,
+) -> None:
+    for size in (400_000, 900_000):
+        client.start("job", {"how": "fails", "text": "x" * size})
+    assert sorted(len((one["input"] or {}).get("text", "")) for one in told(client)) == [0, 400_000]
+
+
+def test_a_secret_of_the_input_stays_sealed(client: Client) -> None:
+    client.start("secret_job", {"token": "s3cret"})
+    [row] = client.list(workflow="on_failure")
+    shown = client.describe(row["execution"])
+    assert "s3cret" not in json.dumps(shown)
+    assert shown["output"]["input"] == client.describe(shown["output"]["execution"])["input"]
+
+
+def test_only_holdfast_sends_the_event(client: Client) -> None:
+    with pytest.raises(RequestError, match="sent by Holdfast alone"):
+        client.event("holdfast.execution.failed", "x", {"execution": "x"})
+    assert told(client) == []
 
 
 def test_a_stop_and_a_timeout_start_it(stack: MemoryStack, client: Client) -> None:

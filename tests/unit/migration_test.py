@@ -445,6 +445,30 @@ def flow(amount: int) -> str:
     assert any("undo step `refund` is registered" in why for why in shop.reasons(run))
 
 
+def test_a_registered_event_has_to_exist_in_the_new_version_too(tmp_path: Path) -> None:
+    old = """
+from holdfast import send
+
+@workflow
+def flow(amount: int) -> str:
+    with compensating() as undo:
+        undo(send, "freed", "r-1", key="k2")
+        answer = wait_for_event("signed", str, key="k1")
+        ship(answer)
+    return answer
+"""
+    new = old.replace("ship(answer)", "check(amount)\n        ship(answer)")
+    shop = shop_of(tmp_path, old, new)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    assert shop.migrate(run)["moves"]
+    other = old.replace('"freed"', '"given"')
+    shop = shop_of(tmp_path, old, other)
+    run = shop.begun({"amount": 5})
+    shop.deploy()
+    assert any("undo step `send freed` is registered" in why for why in shop.reasons(run))
+
+
 def test_equal_questions_are_told_apart_by_contents_and_not_by_number(tmp_path: Path) -> None:
     old = """
 @workflow

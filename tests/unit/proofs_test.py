@@ -472,6 +472,44 @@ def test_the_report_says_what_is_taken_back_in_each_line_of_control(
     assert "on failure, stop and time-out, the last first:" in text
 
 
+TAKEN_BACK = """
+from holdfast import compensating, parallel, task, workflow
+
+@task
+def book(trip: str) -> str: ...
+
+@task
+def rent(trip: str) -> str: ...
+
+@task
+def cancel(booking: str) -> None: ...
+
+@workflow
+def flow(trip: str) -> None:
+    with compensating() as undo:
+        flight, car = parallel(lambda: book(trip), lambda: rent(trip), return_exceptions=True)
+        if isinstance(flight, str):
+            undo(cancel, flight)
+        if isinstance(car, str):
+            undo(cancel, car)
+        for outcome in (flight, car):
+            if isinstance(outcome, Exception):
+                raise outcome
+"""
+
+
+def test_an_undo_of_what_a_branch_gives_belongs_to_the_branch(tmp_path: Path) -> None:
+    with loaded(tmp_path, TAKEN_BACK) as module:
+        (report,) = subjects_of_modules([module.__name__], compile_module(module))
+    assert "parallel(…) (line 16) by cancel" in report.render()
+    assert codes(report.proofs) == set()
+    half = TAKEN_BACK.replace("undo(cancel, car)", "pass")
+    with loaded(tmp_path, half) as module:
+        (report,) = subjects_of_modules([module.__name__], compile_module(module))
+    (finding,) = [one for one in report.proofs.findings if one.code == "HF0A1"]
+    assert finding.message.endswith('"rent"')
+
+
 def test_a_retry_may_repeat_a_task_without_key_and_undo() -> None:
     states = {"a": call("charge", Retry=RETRY)}
     assert found("HF0A0", states, charge=UNSAFE) == "a"

@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 from pydantic import BaseModel
-from holdfast import task, workflow
+from holdfast import TaskError, task, workflow
 
 class Line(BaseModel):
     sku: str
@@ -45,6 +45,9 @@ def pruned(lines: list[Line]) -> int:
     lines = [line for line in lines if line.qty]
     lines[0].qty += 1
     return len(lines)
+
+def put(lines: list[Line], line: Line) -> None:
+    lines.append(line)
 
 @task
 def load(n: int) -> Line:
@@ -135,6 +138,37 @@ SAME = {
     order.others.append(order.lines.pop(0))
     order.lines[0].tags.append("y")
     order.others[-1].tags.append("z")""",
+    "taken out and put back at last": """
+    taken = order.lines.pop(0)
+    taken.qty += 1
+    order.lines.insert(0, taken)
+    order.lines[0].tags.append("z")""",
+    "moved from one list into another": """
+    done: list[Line] = []
+    while rows:
+        row = rows.pop(0)
+        row.qty += 1
+        done.append(row)
+    done[0].tags.append("z")
+    more = [Line(sku="n")]
+    done += more
+    done[-1].qty += 1
+    order.best = load(2)
+    last = done.pop()
+    order.best = last
+    order.best.qty += 1
+    return [order, done]""",
+    "a selection whose list nothing reads again": """
+    large = sorted([one for one in order.lines if one.qty > 1], key=lambda one: one.sku)[:3]
+    large[0].qty += 1
+    return large""",
+    "a generator": """
+    rows.extend(Line(sku=f"{one}", qty=n) for one in range(2) if one)
+    rows[-1].qty += 1
+    order.lines.extend(one.model_copy(deep=True) for one in rows)
+    order.lines[-1].tags.append("z")
+    order.lines += (Line(sku=one.sku) for one in rows)
+    return [rows, order]""",
 }
 # The second name of a value, and a change of the value that Python shows under both.
 KEPT = {
@@ -231,6 +265,30 @@ KEPT = {
     order.lines.append(taken)
     order.lines[-1].qty += 1
     return [order, taken]""",
+    "one value in each round": """
+    row = Line(sku="n")
+    for _ in range(2):
+        rows.append(row)
+    rows[-1].qty += 1
+    return rows""",
+    "what a helper puts in is read behind it": """
+    row = Line(sku="n")
+    put(rows, row)
+    rows[-1].qty += 1
+    return [rows, row]""",
+    "what is put in is read by a handler": """
+    row = Line(sku="n")
+    try:
+        rows.append(row)
+        rows[-1].qty += 1
+        n = load(1).qty
+    except TaskError:
+        n = row.qty
+    return [rows, n]""",
+    "a selection whose list is read again": """
+    large = [one for one in order.lines if one.qty > 1]
+    large[0].qty += 1
+    return [large, order]""",
     "the default has a name": """
     other = Line(sku="n")
     taken = order.by_sku.pop("nothing", other)
@@ -266,3 +324,31 @@ def test_a_value_with_a_second_name_is_not_changed_inside(name: str, tmp_path: P
     codes = {problem.code for problem in refused.value.diagnostics}
     # A refusal in a helper is shown at its call, too.
     assert codes - {"HF005"} == {"HF023"}
+
+
+LATE = {
+    "it reads the list": "rows.extend(one.model_copy() for one in rows)",
+    "it reads the value around the list": (
+        "order.lines.extend(one.model_copy() for one in order.others)"
+    ),
+    "a function reads the list": """
+    def size() -> int:
+        return len(rows)
+    rows.extend(Line(sku="n", qty=size()) for _ in range(2))""",
+    "a step": "rows.extend(load(one) for one in range(2))",
+    "a handler sees the items before the one that fails": """
+    try:
+        rows.extend(Line(sku="n", qty=1 // (1 - one)) for one in range(2))
+    except ZeroDivisionError:
+        n = len(rows)""",
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_a_generator_whose_items_depend_on_the_change_is_refused(name: str, tmp_path: Path) -> None:
+    with (
+        loaded(tmp_path, _module(LATE[name])) as module,
+        pytest.raises(CompileErrors) as refused,
+    ):
+        compile_workflow(module.flow)
+    assert "HF002" in {problem.code for problem in refused.value.diagnostics}

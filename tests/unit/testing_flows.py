@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 from datetime import timedelta
+from typing import Any
 
 from pydantic import BaseModel, HttpUrl
 
@@ -262,3 +263,16 @@ def count_for_ever(counter: str, link: HttpUrl | None = None) -> None:
 @workflow
 def sleep_for(wait: timedelta) -> None:
     sleep(wait)
+
+
+@workflow
+def numbered(n: int) -> str:
+    return slow(n)
+
+
+@workflow
+def number_in(bag: dict[str, Any]) -> str:
+    match bag:
+        case {"n": int(n)}:
+            return numbered(n)
+    return ""

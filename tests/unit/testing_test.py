@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +34,7 @@ from holdfast.testing import (
 )
 from tests.unit import child_options_flows as child_flows
 from tests.unit import testing_flows as flows
+from tests.unit.dsl_kit import loaded
 from tests.unit.testing_flows import CardDeclined, Payment
 
 PAID = Payment(id="p1")
@@ -331,6 +333,25 @@ def test_a_generated_run_of_a_workflow_with_a_key_is_stopped() -> None:
     assert set(ended) <= {"ABORTED", "FAILED"}
 
 
+def test_a_generated_task_that_never_returns_fails(tmp_path: Path) -> None:
+    source = """
+from typing import NoReturn
+from holdfast import TaskError, task, workflow
+class Broken(TaskError): ...
+@task
+def give_up(text: str) -> NoReturn: raise Broken(text)
+@workflow
+def flow(text: str) -> str:
+    try:
+        give_up(text)
+    except Broken:
+        return "given up"
+"""
+    with loaded(tmp_path, source) as module:
+        ended = check_workflow(module.flow, examples=20, seed=1, stops=False)
+        assert set(ended) == {"SUCCEEDED", "FAILED"}
+
+
 def test_a_generated_input_without_a_strategy_is_named() -> None:
     with pytest.raises(ScriptError, match=r"no value can be drawn for link: .*inputs=\{'link': "):
         check_workflow(flows.count_for_ever, examples=50, seed=1)
@@ -343,6 +364,11 @@ def test_a_wait_that_the_engine_cannot_keep_fails_in_both_runs(wait: timedelta) 
     run = World().run(flows.sleep_for, wait)
     assert (run.error, run.compiled_error) == ("ValueError", "States.QueryEvaluationError")
     assert "whole seconds, at most 99,999,999" in run.cause
+
+
+def test_a_child_gets_its_input_as_the_engine_converts_it() -> None:
+    run = World({flows.slow: "slow"}).run(flows.number_in, {"n": True})
+    assert run.calls_of(flows.slow)[0].arguments == {"number": 1}
 
 
 def test_a_loop_that_the_script_never_ends_is_refused() -> None:

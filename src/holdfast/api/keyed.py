@@ -30,6 +30,9 @@ class Keyed:
 class FailedExecution:
     """An execution that has failed, timed out or was stopped: the data of the event
     `holdfast.execution.failed`. `error` and `cause` are those that `client.describe` gives.
+
+    `input`: the arguments by parameter, in which secrets stay encrypted; None where the event would
+    be over its limit of 900,000 bytes. `key`: the business key of a keyed execution.
     """
 
     execution: str
@@ -38,6 +41,8 @@ class FailedExecution:
     status: Literal["FAILED", "TIMED_OUT", "ABORTED"]
     error: str | None
     cause: str | None
+    input: Any = None
+    key: str | None = None
 
 
 def keyed_of(

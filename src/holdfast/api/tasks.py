@@ -17,6 +17,7 @@ from typing import (
     Generic,
     ParamSpec,
     Protocol,
+    Self,
     TypeAlias,
     TypeVar,
     cast,
@@ -362,6 +363,12 @@ class _Declared(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} {self.name}>"
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        """Return the same object, as for a function: the arguments of `undo(start, ship, …)` are
+        copied when they are registered.
+        """
+        return self
 
 
 def _run_to_its_end(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:

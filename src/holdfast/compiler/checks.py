@@ -142,8 +142,8 @@ def _failures_of_statement(statement: Statement) -> Failures:
             return _expressions([value.fails])
         case Raise(_, error, cause):
             return Failures(raised=frozenset({error}), expressions=cause.fails)
-        case RegisterUndo(arguments=arguments):
-            return _expressions([arguments.fails])
+        case RegisterUndo(action=action):
+            return _expressions([action.arguments.fails])
         case Reraise():
             return Failures(anything=True)
         case Compensate():
@@ -226,7 +226,10 @@ def check(
     for statement in statements:
         ended_from_outside.update(id(loop) for loop in _loops_ended_by(statement))
         match statement:
-            case StepStatement(origin, TaskAction(task)):
+            case (
+                StepStatement(origin=origin, action=TaskAction(task))
+                | RegisterUndo(origin=origin, action=TaskAction(task))
+            ):
                 if functions.setdefault(task.name, task.function) is not task.function:
                     message = f"this workflow calls two tasks that are named `{task.name}`"
                     report(origin, "HF161", message, f'@task(name="another_{task.name}")')

@@ -204,6 +204,14 @@ class LibrarySteps:
             del self.caught[kept:]
 
 
+#: The help for an undo step that a branch registers. The results of branches are lost when one of
+#: them fails, so the help names the form that keeps them.
+UNDO_AFTER_BRANCHES: Final = (
+    "return what is needed from each branch, with return_exceptions=True, and register the undo "
+    "steps afterwards: docs/how-to/cookbook-undo.md#undo-what-branches-have-done"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class UndoHandle:
     """The name after `with compensating() as`, and the ASL variable of its steps."""

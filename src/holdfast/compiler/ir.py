@@ -27,6 +27,8 @@ Action: TypeAlias = (
     " | SendRequest"
     " | WaitForEvent | Ask | Publish | Note | Sleep | SleepUntil | RunParallel | RunFirst | RunEach"
 )
+#: The actions that may undo: each is one Task state without a result that is needed.
+UndoAction: TypeAlias = "TaskAction | RunWorkflow | StartWorkflow | SendEvent | StopExecution"
 
 
 class SourcePlace(NamedTuple):
@@ -200,12 +202,14 @@ class Compensate:
 
 @dataclass(frozen=True, slots=True)
 class RegisterUndo:
-    """Add an undo step to the list `steps`."""
+    """Add an undo step to the list `steps`. Its action has the arguments of the moment of
+    registration. `name`: the name of the called function in the error of a failed undo.
+    """
 
     origin: SourcePlace
     steps: str
-    task: Task[..., Any]
-    arguments: TypedQuery
+    name: str
+    action: UndoAction
 
 
 @dataclass(frozen=True, slots=True)

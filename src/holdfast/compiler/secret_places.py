@@ -11,7 +11,9 @@ from typing import Any, Final
 from holdfast.api.payloads import display, reference_of
 from holdfast.api.tasks import Task, Workflow
 from holdfast.compiler.ir import (
+    Action,
     Ask,
+    RegisterUndo,
     RunWorkflow,
     SendRequest,
     SourcePlace,
@@ -48,16 +50,26 @@ _FIELD: Final = "token: SecretStr"
 
 def crossing(statements: Iterable[Statement]) -> Iterator[tuple[SourcePlace, str, Type]]:
     """Yield each value that a step passes or receives: its place, its name, its type."""
+    for origin, action in _actions(statements):
+        match action:
+            case TaskAction(task):
+                yield from crossing_of(origin, task)
+            case RunWorkflow(workflow) | StartWorkflow(workflow):
+                yield from crossing_of(origin, workflow)
+            case WaitForEvent(event, payload):
+                yield origin, f"event {event}", from_annotation(payload)
+            case Ask(answer) | SendRequest(reply=answer):
+                yield origin, f"answer {display(reference_of(answer))}", from_annotation(answer)
+            case _:
+                pass
+
+
+def _actions(statements: Iterable[Statement]) -> Iterator[tuple[SourcePlace, Action]]:
+    """Yield each step, and each undo step, which passes its arguments as any other step."""
     for statement in statements:
         match statement:
-            case StepStatement(origin, TaskAction(task)):
-                yield from crossing_of(origin, task)
-            case StepStatement(origin, RunWorkflow(workflow) | StartWorkflow(workflow)):
-                yield from crossing_of(origin, workflow)
-            case StepStatement(origin, WaitForEvent(event, payload)):
-                yield origin, f"event {event}", from_annotation(payload)
-            case StepStatement(origin, Ask(answer) | SendRequest(reply=answer)):
-                yield origin, f"answer {display(reference_of(answer))}", from_annotation(answer)
+            case StepStatement(origin, action) | RegisterUndo(origin=origin, action=action):
+                yield origin, action
             case _:
                 pass
 
@@ -86,12 +98,9 @@ def calls_of(
     statements: Iterable[Statement],
 ) -> Iterator[tuple[SourcePlace, Task[..., Any]]]:
     """Yield each call of a task."""
-    for statement in statements:
-        match statement:
-            case StepStatement(origin, TaskAction(task)):
-                yield origin, task
-            case _:
-                pass
+    for origin, action in _actions(statements):
+        if isinstance(action, TaskAction):
+            yield origin, action.task
 
 
 def check_secrets(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import sys
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
+from linecache import getline
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -15,7 +17,7 @@ from holdfast.api.payloads import require_one_type
 from holdfast.api.registry import Registry, require_one_receiver
 from holdfast.api.sealing import LocalVault, Seals
 from holdfast.compiler.compile import CompiledWorkflow, compile_module
-from holdfast.compiler.diagnostics import CompileErrors
+from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.targets import Exported, export_all
 from holdfast.core.decision import iso_time
@@ -141,16 +143,14 @@ def import_module(name: str) -> ModuleType:
         raise
     except WorkflowError as error:
         # What a decorator refuses, such as the name of a group, is a line of the module.
-        raise WorkflowError(
-            error.code, f"{_place(error)}{error.message}", help=error.help
-        ) from None
+        raise _placed(error) from None
     except HoldfastError:
         raise
     except Exception as error:  # noqa: BLE001  # a module may raise anything
         raise WorkflowError(
             "HF072",
             f"{_place(error)}module {name} cannot be imported: {type(error).__name__}: {error}",
-            help=f"try `python -c 'import {name}'`",
+            help=f"try `{_import_command(name)}`",
         ) from None
     return sys.modules[name]
 
@@ -172,13 +172,39 @@ def _shown(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
+def _import_command(name: str) -> str:
+    if all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
+        return f"python -c 'import {name}'"
+    return f"python -c \"import importlib; importlib.import_module('{name}')\""
+
+
+def _placed(error: WorkflowError) -> WorkflowError:
+    """Return the error with the line of the module that raised it."""
+    frame = _frame(error)
+    line = "" if frame is None or frame.lineno is None else getline(frame.filename, frame.lineno)
+    text = line.rstrip()
+    if frame is None or frame.lineno is None or not text:
+        return error
+    written = text.lstrip()
+    column = len(text) - len(written) + 1
+    place = f"{_shown(Path(frame.filename))}", frame.lineno, column
+    refused = Diagnostic(*place, error.code, error.message, error.help, text, len(written))
+    return CompileErrors([refused])
+
+
 def _place(error: Exception) -> str:
     """Return "file:line: " for the line that raised the error."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: "
+    frame = _frame(error)
+    return "" if frame is None else f"{_shown(Path(frame.filename))}:{frame.lineno}: "
+
+
+def _frame(error: Exception) -> traceback.FrameSummary | None:
+    """Return the last line of the author's code that led to the error."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith((_PACKAGE, "<")) and "importlib" not in frame.filename
     ]
-    return f"{_shown(Path(frames[-1].filename))}:{frames[-1].lineno}: " if frames else ""
+    return frames[-1] if frames else None

@@ -12,7 +12,7 @@ from typing import Any, Final
 from holdfast.asl.documents import StateJson
 from holdfast.asl.resources import POLL, POOL, runs_in_container
 from holdfast.migration.model import Source
-from holdfast.proofs.expressions import reads
+from holdfast.proofs.expressions import nodes, reads, tree_of
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, levels_of, reachable
 
 TASK: Final = "holdfast:task:"
@@ -219,11 +219,16 @@ class Version:
         return next(iter(sorted(found)), None)
 
     def undone_by(self, undo: Mapping[str, Any], level: MachineLevel) -> frozenset[str]:
-        """Return the tasks that the scope can undo."""
+        """Return the undo steps of the scope, as the list of registered steps names them: the
+        rules compare their names.
+        """
         if undo["Begin"] not in level.states:
             return frozenset()
         rules = level.states[undo["Begin"]].get("Choices", ())
-        return frozenset(task_of(level.states[rule["Next"]]) for rule in rules)
+        trees = [tree for rule in rules if (tree := tree_of(rule.get("Condition"))) is not None]
+        return frozenset(
+            part.value for tree in trees for part in nodes(tree) if part.type == "string"
+        )
 
     def deadlines(self, name: str) -> list[int]:
         """Return the numbers of the time limits around the state in its own level, innermost

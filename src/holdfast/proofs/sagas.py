@@ -7,9 +7,10 @@ the step whose result its arguments read, or else to the step before it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl import error_names
 from holdfast.asl.resources import REPLY
@@ -20,12 +21,15 @@ from holdfast.proofs.graph import GraphNode, MachineLevel, reachable
 from holdfast.proofs.tasks import TaskFacts
 
 FactsByTask = Mapping[str, TaskFacts]
+#: The part of a result that is assigned, as in `$states.result[0]`.
+_PART: Final = re.compile(r"\[(\d+)\] %\}$")
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
     """One registered undo: `task` undoes `step` or, if that is None, one of `steps`. A state in
-    `between` may fail before the registration.
+    `between` may fail before the registration. `inner` are the tasks that it undoes in branches, by
+    their level and name.
     """
 
     level: MachineLevel
@@ -36,6 +40,7 @@ class Registration:
     between: tuple[str, ...]
     is_early: bool
     reads_result: bool = False
+    inner: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,10 @@ def saga_of(levels: Sequence[MachineLevel], facts: FactsByTask) -> Saga:
 
 def undone_of(registrations: Iterable[Registration]) -> set[tuple[str, str]]:
     """Return the steps that have an undo, by their level and name."""
-    return {(found.level.path, step) for found in registrations for step in found.steps}
+    undone: set[tuple[str, str]] = set()
+    for found in registrations:
+        undone |= {(found.level.path, step) for step in found.steps} | found.inner
+    return undone
 
 
 def _inline_tasks(levels: Sequence[MachineLevel]) -> Iterator[tuple[MachineLevel, str, str]]:
@@ -133,19 +141,26 @@ def _registration(level: MachineLevel, name: str, task: str, read: frozenset[str
             break
         if state["Type"] == "Task":
             nearest = nearest or before
-            if read & (state.get("Assign") or {}).keys():
-                steps = frozenset([before])
-                gap = tuple(reversed(between))
-                return Registration(
-                    level, name, task, before, steps, gap, is_early=False, reads_result=True
-                )
+        if _gives(level, before, read):
+            return Registration(
+                level,
+                name,
+                task,
+                before,
+                frozenset([before]),
+                tuple(reversed(between)),
+                is_early=False,
+                reads_result=True,
+                inner=_inner(level, before, read),
+            )
         if state["Type"] not in {"Pass", "Choice"} and not _goes_on_to(level, before, name):
             between.append(before)
     giving = _giving(level, read)
     if nearest is not None and not giving:
         return Registration(level, name, task, nearest, frozenset([nearest]), (), is_early=False)
     steps = giving or _next_tasks(level, name)
-    return Registration(level, name, task, None, steps, (), is_early=not giving)
+    inner = frozenset[tuple[str, str]]().union(*(_inner(level, one, read) for one in giving))
+    return Registration(level, name, task, None, steps, (), is_early=not giving, inner=inner)
 
 
 def _goes_on_to(level: MachineLevel, name: str, registration: str) -> bool:
@@ -175,12 +190,39 @@ def _is_entry_of_undo(state: Mapping[str, Any]) -> bool:
 
 
 def _giving(level: MachineLevel, read: frozenset[str]) -> frozenset[str]:
-    """Return the tasks whose results are read."""
-    return frozenset(
-        name
-        for name, state in level.states.items()
-        if state["Type"] == "Task" and read & (state.get("Assign") or {}).keys()
-    )
+    """Return the tasks and branches whose results are read."""
+    return frozenset(name for name in level.states if _gives(level, name, read))
+
+
+def _gives(level: MachineLevel, name: str, read: frozenset[str]) -> bool:
+    """Return True when the state is a task, or has tasks in its branches, and one of the variables
+    is its result.
+    """
+    state = level.states[name]
+    if not read & (state.get("Assign") or {}).keys():
+        return False
+    return state["Type"] == "Task" or any(map(_tasks_in, level.inner.get(name, ())))
+
+
+def _inner(level: MachineLevel, name: str, read: frozenset[str]) -> frozenset[tuple[str, str]]:
+    """Return the tasks of the branches whose results are read. For a branch of several tasks it is
+    not known which of them is undone.
+    """
+    assign: Mapping[str, Any] = level.states[name].get("Assign") or {}
+    parts = {_PART.search(str(assign[variable])) for variable in read & assign.keys()}
+    is_whole = None in parts or level.states[name]["Type"] == "Map"
+    numbers = {int(part.group(1)) for part in parts if part is not None}
+    branches = enumerate(level.inner.get(name, ()))
+    tasks = [_tasks_in(inner) for number, inner in branches if is_whole or number in numbers]
+    return frozenset(one for found in tasks if len(found) == 1 for one in found)
+
+
+def _tasks_in(level: MachineLevel) -> list[tuple[str, str]]:
+    """Return the tasks of a branch, also those of the branches in it."""
+    levels = [level]
+    for around in levels:
+        levels += [inner for found in around.inner.values() for inner in found]
+    return [(inner.path, name) for inner, name, _ in _inline_tasks(levels)]
 
 
 def _next_tasks(level: MachineLevel, name: str) -> frozenset[str]:

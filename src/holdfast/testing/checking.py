@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Never, NoReturn
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.tasks import TaskError, Workflow
@@ -155,10 +155,12 @@ class Generated(World):
         kind = self._data.draw(st.integers(0, 9))
         if kind == 9 and place.timeout_ms is not None:
             return never
-        if kind in (7, 8) and _may_fail(place) and self._errors:
+        type_ = _type_of(place)
+        is_failure = type_ in (NoReturn, Never) or (kind in (7, 8) and _may_fail(place))
+        if is_failure and self._errors:
             error = self._data.draw(st.sampled_from(self._errors))
             return takes(duration, error(f"error {self._drawn}"))
-        return takes(duration, self._data.draw(values_of(_type_of(place))))
+        return takes(duration, self._data.draw(values_of(type_)))
 
     def to_text(self, workflow: Workflow[..., Any], given: Mapping[str, JsonValue]) -> str:
         """Return the world as code that can be pasted into a test."""

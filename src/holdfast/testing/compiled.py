@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -61,6 +62,7 @@ from holdfast.core.state import (
     Timer,
 )
 from holdfast.core.waits import has_more
+from holdfast.errors import RequestError
 from holdfast.service_models import python_name
 from holdfast.testing.definitions import answer_type, event_type, program_of
 from holdfast.testing.direct import DRAWN
@@ -262,6 +264,10 @@ class _Machine:
         workflow = self._timeline.script.workflow_called(place.name)
         path = (*place.path, place.name)
         given: Any = place.arguments
+        # As the engine does: a parameter `n: int` of the child gets 1 for True. An input that does
+        # not fit ends the child as it does in Python.
+        with contextlib.suppress(RequestError):
+            given = workflow.normalise_input(given, SEALS)
         self._offer(Submitted(*key, None))
         child = self.machines.start(workflow, given, path, place)
         self._children[key[0]] = child

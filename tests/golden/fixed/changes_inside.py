@@ -30,4 +30,4 @@ def flow(order: Order, names: list[str], n: int) -> int:
     value = n
     more = f"{value}"
     point = Point(x=1, y=2)
-    return int(n > 2)
+    return int(n > len(mine))

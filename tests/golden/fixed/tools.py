@@ -34,3 +34,9 @@ def flow(order: Order, call: Asked, name: str, arguments: dict[str, Any]) -> lis
     TOOLS[call.name](**call.arguments)
     TOOLS[name](**arguments, extra=1)
     return each(order.lines, lambda line: TOOLS[name](**arguments))
+
+
+@workflow
+def titled(name: str, n: int) -> int:
+    x = name.title()
+    return SLOW[x](n=SLOW["slow"](n=n))

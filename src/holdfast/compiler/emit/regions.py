@@ -4,11 +4,10 @@ catch errors there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from holdfast.api.surface import Task
 from holdfast.asl import error_names
 from holdfast.compiler.emit.assembler import Label
 from holdfast.compiler.expressions.query import FunctionCall, Variable, expression
@@ -24,16 +23,26 @@ class TryRegion:
     handlers: tuple[tuple[ErrorHandler, Label], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class UndoStep:
+    """An undo step: its state, which reads the registered arguments from the expression
+    `arguments`, and the name of its function in the error of a failed undo.
+    """
+
+    name: str
+    state_of: Callable[[str], dict[str, Any]]
+
+
 @dataclass(slots=True)
 class UndoRegion:
-    """A `compensating` block around a point. `is_used`: a state inside of it can fail. `tasks`: the
-    undo tasks registered so far.
+    """A `compensating` block around a point. `is_used`: a state inside of it can fail. `undos`: the
+    undo steps registered so far, by their name in the list of steps.
     """
 
     compensate: Compensate
     label: Label = field(default_factory=Label)
     is_used: bool = False
-    tasks: dict[str, Task[..., Any]] = field(default_factory=dict)
+    undos: dict[str, UndoStep] = field(default_factory=dict)
 
     @property
     def start(self) -> str:

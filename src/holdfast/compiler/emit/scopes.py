@@ -20,7 +20,7 @@ from holdfast.compiler.emit.regions import (
     undo_region,
     undo_when_stopped,
 )
-from holdfast.compiler.emit.states import MachineParts, compensation_failed, task_state
+from holdfast.compiler.emit.states import arguments_of, compensation_failed, undo_step_of
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
@@ -118,44 +118,43 @@ def emit_compensate(emitter: Emitter, statement: Compensate) -> None:
     assembler.jump(end)
     if region.is_used:
         assembler.place(region.label)
-        emit_undo(emitter.machine, assembler, origin, region)
+        emit_undo(assembler, origin, region)
         undone = Label()
         assembler.place(undone)
         emitter.dispatch(origin, "raise what was undone", statement.failure)
-        if region.tasks:
+        if region.undos:
             emitter.machine.undos.append(undo_when_stopped(region, inside, undone))
     assembler.place(end)
 
 
 def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
-    task = statement.task
     region = undo_region(emitter.regions, statement.steps)
-    region.tasks[task.name] = task
+    name, step = undo_step_of(emitter.machine, statement.name, statement.action)
+    region.undos[name] = step
     # Mark the undo as used even if no state in the block can fail. A stop of the execution needs
     # it, too.
     region.is_used = region.label.is_used = True
-    longer = registered(Variable(statement.steps), task.name, statement.arguments.query)
-    value = TypedQuery(longer, statement.arguments.type, statement.arguments.fails)
+    given = statement.action.arguments
+    longer = registered(Variable(statement.steps), name, arguments_of(statement.action))
+    value = TypedQuery(longer, given.type, given.fails)
     emitter.assign(statement.origin, statement.origin.text, ((statement.steps, value),))
 
 
 def registered(steps: QueryTree, name: str, arguments: QueryTree) -> QueryTree:
-    """Return the list of registered steps with one more. `name`: a key of `UndoRegion.tasks`."""
+    """Return the list of registered steps with one more. `name`: a key of `UndoRegion.undos`."""
     step = ObjectOf((("task", Constant(name)), ("arguments", arguments)))
     return FunctionCall("append", (steps, ArrayOf((step,))))
 
 
-def emit_undo(
-    machine: MachineParts, assembler: Assembler, origin: SourcePlace, region: UndoRegion
-) -> None:
+def emit_undo(assembler: Assembler, origin: SourcePlace, region: UndoRegion) -> None:
     """Run the registered steps from the last to the first."""
-    if not region.tasks:
+    if not region.undos:
         return
     steps = Variable(region.compensate.steps)
     left = Variable(region.compensate.left)
     last = ItemOf(steps, Binary("-", left, Constant(1)))
     head, done = Label(), Label()
-    labels = {name: Label() for name in region.tasks}
+    labels = {name: Label() for name in region.undos}
     choices = [
         {
             "Condition": expression(
@@ -168,17 +167,17 @@ def emit_undo(
             "Assign": {left.name: expression(Binary("-", left, Constant(1)))},
             "Next": labels[name],
         }
-        for name in region.tasks
+        for name in region.undos
     ]
     assembler.place(head)
     state = {"Type": "Choice", "Choices": choices, "Default": done}
     assembler.end(origin, "undo in reverse order", state)
     after_failure = done if region.compensate.stops else head
-    for name, task in region.tasks.items():
+    for name, step in region.undos.items():
         assembler.place(labels[name])
         arguments = expression(FieldOf(ItemOf(steps, left), "arguments"))
-        undone: dict[str, Any] = task_state(machine, task, arguments)
-        failure = {region.compensate.failure: compensation_failed(name)}
+        undone = step.state_of(arguments)
+        failure = {region.compensate.failure: compensation_failed(step.name)}
         undone["Catch"] = [
             {"ErrorEquals": [error_names.ALL], "Assign": failure, "Next": after_failure}
         ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, assert_never
 
 from holdfast.api.payloads import display, reference_of
@@ -12,10 +13,11 @@ from holdfast.api.runs_on import BatchJob, Fargate, Lambda, Worker
 from holdfast.api.services import HTTP_TARGET, AwsCall, ServiceCall
 from holdfast.api.surface import CompensationFailed, Retry, StepInterrupted, Task
 from holdfast.asl import error_names
-from holdfast.asl.resources import CHOSEN_POOL, CONTAINER, POLL, POOL
+from holdfast.asl.resources import CHOSEN_POOL, CONTAINER, POLL, POOL, SEND, SEND_LATER
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import StateNames
 from holdfast.compiler.emit.containers import batch_request, fargate_request
+from holdfast.compiler.emit.regions import UndoStep
 from holdfast.compiler.expressions.query import (
     NULL,
     STATES,
@@ -34,9 +36,13 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.ir import (
     Ask,
     RunWorkflow,
+    SendEvent,
     SendRequest,
     StartWorkflow,
+    StopExecution,
     Target,
+    TaskAction,
+    UndoAction,
     WaitForEvent,
 )
 from holdfast.compiler.searching import Noted
@@ -262,11 +268,55 @@ def workflow_state(machine: MachineParts, call: RunWorkflow) -> tuple[str, dict[
 def start_state(machine: MachineParts, start: StartWorkflow) -> tuple[str, dict[str, Any]]:
     name = start.workflow.name
     machine.workflows[name] = reference_of(start.workflow.function)
-    resource, given = f"holdfast:start:{name}", start.arguments.query
-    if start.later is not None:
-        resource = f"holdfast:start_later:{name}"
-        given = ObjectOf((("input", given), *start.later.items))
-    return f"start {name}", {"Type": "Task", "Resource": resource, "Arguments": template(given)}
+    resource = f"holdfast:{'start' if start.later is None else 'start_later'}:{name}"
+    given = template(arguments_of(start))
+    return f"start {name}", {"Type": "Task", "Resource": resource, "Arguments": given}
+
+
+def arguments_of(action: UndoAction) -> QueryTree:
+    """Return the whole `Arguments` of the action's state."""
+    match action:
+        case StartWorkflow(_, arguments, ObjectOf(items)):
+            return ObjectOf((("input", arguments.query), *items))
+        case _:
+            return action.arguments.query
+
+
+def send_state(sent: SendEvent) -> tuple[str, dict[str, Any]]:
+    resource = f"holdfast:{SEND_LATER if sent.is_later else SEND}"
+    given = template(sent.arguments.query)
+    return f"send {sent.event}", {"Type": "Task", "Resource": resource, "Arguments": given}
+
+
+def stop_state(stopped: StopExecution) -> tuple[str, dict[str, Any]]:
+    given = template(stopped.arguments.query)
+    return "stop execution", {"Type": "Task", "Resource": "holdfast:stop", "Arguments": given}
+
+
+def undo_step_of(machine: MachineParts, name: str, action: UndoAction) -> tuple[str, UndoStep]:
+    """Return the name of the undo step in the list of steps, and the step. Equal names mean equal
+    states.
+    """
+
+    def other(found: tuple[str, dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
+        return lambda arguments: {**found[1], "Arguments": arguments}
+
+    match action:
+        case TaskAction(task):
+            return task.name, UndoStep(name, partial(task_state, machine, task))
+        case RunWorkflow():
+            key, state_of = (
+                f"workflow {action.workflow.name}",
+                other(workflow_state(machine, action)),
+            )
+        case StartWorkflow(workflow, _, later):
+            key = f"start {workflow.name}{'' if later is None else ' later'}"
+            state_of = other(start_state(machine, action))
+        case SendEvent(event, _, is_later):
+            key, state_of = f"send {event}{' later' * is_later}", other(send_state(action))
+        case StopExecution():
+            key, state_of = "stop execution", other(stop_state(action))
+    return key, UndoStep(name, state_of)
 
 
 def event_state(machine: MachineParts, wait: WaitForEvent) -> tuple[str, dict[str, Any]]:

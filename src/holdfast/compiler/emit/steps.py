@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.api.boundary import JsonValue
-from holdfast.asl.resources import SEND, SEND_LATER
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.emit.assembler import Assembler
 from holdfast.compiler.emit.states import (
@@ -20,8 +19,10 @@ from holdfast.compiler.emit.states import (
     part_of,
     question_state,
     request_state,
+    send_state,
     short_name,
     start_state,
+    stop_state,
     task_state,
     workflow_state,
 )
@@ -121,15 +122,12 @@ class StepEmitter:
             case Again(arguments):
                 renewed = {"Resource": "holdfast:again", "Arguments": template(arguments.query)}
                 return "again", {"Type": "Task", **renewed}
-            case SendEvent(event, arguments, is_later):
-                resource = f"holdfast:{SEND_LATER if is_later else SEND}"
-                sent = {"Resource": resource, "Arguments": template(arguments.query)}
-                return f"send {event}", {"Type": "Task", **sent}
+            case SendEvent() as sent:
+                return send_state(sent)
             case SendRequest() as request:
                 return request_state(request)
-            case StopExecution(arguments):
-                stopped = {"Resource": "holdfast:stop", "Arguments": template(arguments.query)}
-                return "stop execution", {"Type": "Task", **stopped}
+            case StopExecution() as stopped:
+                return stop_state(stopped)
             case Reply(request, arguments):
                 given = {"Resource": "holdfast:reply", "Arguments": template(arguments.query)}
                 return f"reply to {request}", {"Type": "Task", **given}

@@ -20,6 +20,7 @@ from holdfast.compiler.context import (
     COMPREHENSION,
     NOTHING,
     REFUSED_EXPRESSION,
+    UNDO_AFTER_BRANCHES,
     Held,
     TypedQuery,
     UndoHandle,
@@ -308,7 +309,7 @@ def _test_of_class(expressions: Expressions, value: ast.expr) -> str:
 def _local(expressions: Expressions, node: ast.Call, name: str) -> TypedQuery:
     if isinstance(expressions.environment.entries.get(name), UndoHandle):
         message = f"`{name}(…)` registers an undo step: a line of its own, and not in a branch"
-        help_ = "return what is needed from the branch, and register the undo step afterwards"
+        help_ = UNDO_AFTER_BRANCHES
         return expressions.unit.refused(node, "HF021", message, help_)
     entry = expressions.environment.entries.get(name)
     if isinstance(entry, Held) and is_refused(entry.type):

@@ -14,6 +14,7 @@ from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.caught import is_exactly
 from holdfast.compiler.expressions.comparisons import compare
 from holdfast.compiler.expressions.decimals import decimal_step
+from holdfast.compiler.expressions.moments import are_moments
 from holdfast.compiler.expressions.query import (
     FALSE,
     TRUE,
@@ -24,9 +25,11 @@ from holdfast.compiler.expressions.query import (
     hold,
 )
 from holdfast.compiler.expressions.sets import is_hashable, members
+from holdfast.compiler.library_calls import note_failure
 from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
+    WRITTEN_DURATION,
     SetOf,
     Type,
     describe,
@@ -124,6 +127,11 @@ def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
     right = _comparand(expressions, left, node.ops[0], node.comparators[0])
     if len(node.ops) == 1 and (step := decimal_step(expressions, node, node.ops[0], left, right)):
         return step
+    if len(node.ops) == 1 and isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+        if are_moments(left, right):
+            note_failure(expressions, node, "TypeError")
+        if WRITTEN_DURATION in (left.type, right.type):
+            note_failure(expressions, node, "ValueError")
     found = [compare(unit, node, node.ops[0], left, right)]
     for operator, comparator in zip(node.ops[1:], node.comparators[1:], strict=True):
         if is_refused(found[-1].type):

@@ -49,7 +49,7 @@ from holdfast.compiler.expressions.iteration import LoopVariable, walk
 from holdfast.compiler.expressions.lazy import is_lazy, refuse_lazy
 from holdfast.compiler.expressions.match_groups import lower_groups_of, lower_groups_step
 from holdfast.compiler.expressions.methods import call_method
-from holdfast.compiler.expressions.moments import moves_moment, part_of
+from holdfast.compiler.expressions.moments import are_moments, moves_moment, part_of
 from holdfast.compiler.expressions.narrowing import narrow
 from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import (
@@ -76,6 +76,7 @@ from holdfast.compiler.types.types import (
     STR,
     UNKNOWN,
     UUID,
+    WRITTEN_DURATION,
     EnumOf,
     ErrorOf,
     ModelOf,
@@ -148,6 +149,10 @@ class Expressions:
                     note_failure(self, node, "ZeroDivisionError")
                 if moves_moment(operator, *pair):
                     note_failure(self, node, "OverflowError")
+                if isinstance(operator, ast.Sub) and are_moments(*pair):
+                    note_failure(self, node, "TypeError")
+                if any(one.type == WRITTEN_DURATION for one in pair):
+                    note_failure(self, node, "ValueError")
                 return step or operators.arithmetic(self.unit, node, operator, *pair)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 value = self.truth(operand)
@@ -387,6 +392,9 @@ class Expressions:
         help_ = f"make it a method, and call it: `{self.unit.text(node)}()`"
         return self.unit.refused(node, "HF012", message, help_)
 
+    def _is_local_name(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and self.scope.is_local(node.id)
+
     def unsupported(self, node: ast.expr) -> TypedQuery:
         if isinstance(node, ast.Starred):
             message = "`*` is for lists and for arguments that are written out"
@@ -396,6 +404,11 @@ class Expressions:
         if isinstance(node, ast.Call):
             message = f"`{self.unit.text(node.func)}` is no function that a workflow can call"
             help_ = 'HANDLERS = {"sum": total_of, "vat": vat}, of tasks, at the top of the module'
+            if isinstance(node.func, ast.Subscript) and self._is_local_name(node.func.value):
+                # The help above asks for a table that may be there already.
+                key = self.unit.text(node.func.slice)
+                help_ = "a table of tasks is no value: let one table at the top of the module hold "
+                help_ += f"all of them, TOOLS = choice(…), and call TOOLS[{key}](…)"
             return self.unit.refused(node, "HF002", message, help_)
         if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Call):
             called = [node.body.func, *node.body.args]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -18,7 +19,7 @@ from holdfast.compiler.expressions.query import (
     failure,
     hold,
 )
-from holdfast.compiler.types.types import DURATION, INT, is_numeric, is_refused
+from holdfast.compiler.types.types import DURATION, FLOAT, INT, is_numeric, is_refused
 
 
 def lower_duration(unit_seconds: int) -> Callable[[Lowering, ast.Call], TypedQuery]:
@@ -86,9 +87,21 @@ def _scaled(lowering: Lowering, node: ast.Call, value: TypedQuery, scale: float)
             return TypedQuery(scaled, DURATION, value.fails)
         case query if value.type == INT:
             return _divided(query, round(1 / scale), value.fails)
-    return lowering.unit.refused(
-        node, "HF052", "a duration must be a whole number of seconds", "seconds(90), minutes(5)"
-    )
+    message = "a duration must be a whole number of seconds"
+    return lowering.unit.refused(node, "HF052", message, _whole_help(lowering, node, value, scale))
+
+
+def _whole_help(lowering: Lowering, node: ast.Call, value: TypedQuery, scale: float) -> str:
+    if value.type != FLOAT:
+        return "seconds(90), minutes(5)"
+    if isinstance(value.query, Constant) and isinstance(value.query.value, int | float):
+        whole = max(math.ceil(value.query.value * scale), 1)
+        return f"seconds({whole}): a wait of a workflow has no fraction of a second"
+    parts = [*node.args, *(word.value for word in node.keywords)]
+    amount = lowering.unit.text(parts[0]) if len(parts) == 1 else "…"
+    if scale != 1:
+        amount += f" * {scale:,g}".replace(",", "_")
+    return f"seconds(math.ceil({amount})): a wait of a workflow has no fraction of a second"
 
 
 #: Python rounds a duration to microseconds.

@@ -44,8 +44,10 @@ _TIME_START: Final = 11
 _FRACTION_SIZE: Final = 7
 OUT_OF_RANGE: Final = "date value out of range"
 _OUT_OF_RANGE: Final = f"OverflowError: {OUT_OF_RANGE}"
-_MIXED: Final = "TypeError: can't compare offset-naive and offset-aware datetimes"
-_MIXED_DIFFERENCE: Final = "TypeError: can't subtract offset-naive and offset-aware datetimes"
+MIXED: Final = "can't compare offset-naive and offset-aware datetimes"
+MIXED_DIFFERENCE: Final = "can't subtract offset-naive and offset-aware datetimes"
+_MIXED: Final = f"TypeError: {MIXED}"
+_MIXED_DIFFERENCE: Final = f"TypeError: {MIXED_DIFFERENCE}"
 _EXACT_SECONDS: Final = 9_000_000_000
 #: For each part of the text of a time, the position of its first character and its length.
 _PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
@@ -138,6 +140,11 @@ def moves_moment(operator: ast.operator, left: TypedQuery, right: TypedQuery) ->
             return left.type in moments and is_duration(right.type)
         case _:
             return False
+
+
+def are_moments(left: TypedQuery, right: TypedQuery) -> bool:
+    """Return True for two moments, of which one may have no time zone."""
+    return left.type == right.type == DATETIME
 
 
 def stays_in_range(symbol: str, left: TypedQuery, right: TypedQuery) -> QueryTree:

@@ -17,7 +17,13 @@ from holdfast.api.tasks import Task, Workflow
 from holdfast.api.tools import Tools
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit
 from holdfast.compiler.expressions.query import Constant, literal
-from holdfast.compiler.types.annotations import from_annotation, of_constant, written, written_key
+from holdfast.compiler.types.annotations import (
+    from_annotation,
+    is_model,
+    of_constant,
+    written,
+    written_key,
+)
 from holdfast.compiler.types.types import DURATION, INT, STR, DictOf, EnumOf, TextOf, Type
 
 #: A double represents every integer up to this one exactly.
@@ -93,6 +99,14 @@ def from_outside(unit: Unit, node: ast.expr, found: Any) -> TypedQuery:
 def _way_out(name: str, found: Any) -> str:
     if isinstance(found, range):
         return f"list({name})"
+    if isinstance(found, type) and is_model(found):
+        return (
+            f"a class is no value here: write it where it is used, "
+            f"{name}.model_validate_json(…) after the call of the helper"
+        )
+    if is_model(type(found)):
+        cls, maker = type(found).__name__, name.rpartition(".")[2].lower()
+        return f"def {maker}() -> {cls}: return {cls}(…), and {maker}() here"
     return "pass it as an argument, or use it inside a @task"
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from holdfast.api.graph_model import Step
 from holdfast.compiler.emit.assembler import Assembler, Label
-from holdfast.compiler.emit.regions import UndoRegion, catchers, undo_when_stopped
+from holdfast.compiler.emit.regions import UndoRegion, UndoStep, catchers, undo_when_stopped
 from holdfast.compiler.emit.scopes import emit_undo, registered
-from holdfast.compiler.emit.states import MachineParts
+from holdfast.compiler.emit.states import MachineParts, task_state
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     FieldOf,
@@ -62,7 +63,8 @@ class Saga:
             return found
         longer: QueryTree = Variable(self.region.compensate.steps)
         for one in steps:
-            self.region.tasks[one.step.id] = one.step.task
+            state_of = partial(task_state, self.machine, one.step.task)
+            self.region.undos[one.step.id] = UndoStep(one.step.id, state_of)
             longer = registered(longer, one.step.id, one.arguments)
         variable = self.region.compensate.steps
         found["Assign"] = {**state.get("Assign", {}), variable: template(longer)}
@@ -72,7 +74,7 @@ class Saga:
         """Add the states that undo, and return their names."""
         since = assembler.size
         assembler.place(self.region.label)
-        emit_undo(self.machine, assembler, self.origin, self.region)
+        emit_undo(assembler, self.origin, self.region)
         undone = Label()
         assembler.place(undone)
         held = Variable(self.region.compensate.failure)

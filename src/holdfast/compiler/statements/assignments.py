@@ -23,7 +23,11 @@ from holdfast.compiler.statements.deletes import lower_slice_assignment
 from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.moves import moved_levels
 from holdfast.compiler.statements.mutators import lower_merge
-from holdfast.compiler.statements.ownership import chain_of, may_change
+from holdfast.compiler.statements.ownership import (
+    chain_of,
+    has_parts_that_may_change,
+    may_change,
+)
 from holdfast.compiler.statements.parts import (
     change_part,
     change_part_by,
@@ -225,6 +229,12 @@ def _change_field(statements: Statements, node: ast.AugAssign, target: ast.Attri
     with statements.unit.trial():
         read = ast.copy_location(ast.Attribute(target.value, target.attr, ast.Load()), target)
         current = statements.expressions.lower(read)
+    if is_refused(current.type):
+        # The owner waits for a step that the next pass moves, or it was refused. Its type decides
+        # between the two forms below, and each pass must use the same one.
+        statements.expressions.lower(read)
+        statements.value(node.value)
+        return
     if may_change(current.type):
         _change_part(statements, node, target, lambda part: part)
         return
@@ -285,7 +295,7 @@ def _assign_name(
         statements.emit(Assign(statements.origin(node), ((variable, expression),)))
     facts = _facts_of(statements, name, value, type_)
     replaced = 0
-    if not isinstance(node, ast.NamedExpr):
+    if has_parts_that_may_change(type_) and not isinstance(node, ast.NamedExpr):
         # In `[items, (items := sorted(items))]` the list has the old value, too.
         replaced = replaced_levels(statements, ast.Name(name, ast.Store()), value, before)
     owned = max(moved, replaced, statements.owned(value, type_))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, fails_of, path_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.dict_keys import key_help, with_key, written
+from holdfast.compiler.expressions.lazy import refuse_generator
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
@@ -43,6 +45,7 @@ from holdfast.compiler.statements.ownership import (
     may_change,
 )
 from holdfast.compiler.statements.replacements import replacing
+from holdfast.compiler.steps.helpers import find_step
 from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
@@ -106,8 +109,16 @@ def lower_extension(statements: Statements, node: ast.AugAssign, name: str) -> N
 def _extend(
     statements: Statements, node: ast.stmt, where: ast.AST, name: str, items: ast.expr
 ) -> None:
-    before = statements.flow.environment
+    before, given = statements.flow.environment, items
+    items = _at_once(statements, name, given)
     more = statements.value(items)
+    steps = statements.unit.library.steps
+    may_fail = more.fails or any(part in steps for part in ast.walk(items))
+    if items is not given and may_fail and statements.flow.protections:
+        # Python has put in the items before the one that fails, and a handler could read them.
+        assert isinstance(given, ast.GeneratorExp)
+        refuse_generator(statements.expressions, given)
+        return
     current = changeable(statements, where, name)
     if current is None or is_refused(more.type):
         return
@@ -124,6 +135,26 @@ def _extend(
             longer,
             stored=Adding(statements, name, before).items(items, more.type),
         )
+
+
+def _at_once(statements: Statements, name: str, items: ast.expr) -> ast.expr:
+    """Return the list for a generator that `extend` takes, if it makes no difference that Python
+    puts each item in before it computes the next one.
+    """
+    if not isinstance(items, ast.GeneratorExp):
+        return items
+    # The name of a part that was taken out is its path.
+    root = re.split(r"[.\[]", name)[0]
+    unit, scope = statements.unit, statements.scope
+    for part in ast.walk(items):
+        # A local function may read the list.
+        is_read = isinstance(part, ast.Name) and (
+            part.id == root or not isinstance(statements.entry(part.id), Held | None)
+        )
+        if is_read or find_step(unit, scope, part) is not None:
+            return items
+    made = ast.ListComp(items.elt, items.generators)
+    return unit.rewritten(items, ast.copy_location(made, items))
 
 
 def lower_item_assignment(

@@ -21,6 +21,7 @@ from holdfast.compiler.statements.ownership import (
     shared_levels,
 )
 from holdfast.compiler.steps.durable import find_durable, find_outside
+from holdfast.compiler.steps.helpers import find_step
 from holdfast.compiler.types.annotations import is_model
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
@@ -253,6 +254,16 @@ class Levels:
                 return True
             seen |= names
         return False
+
+    def is_plain(self, node: ast.expr) -> bool:
+        """Return True when the evaluation gives no name another value, and changes none. A step
+        gets copies.
+        """
+        unit, scope = self.statements.unit, self.statements.scope
+        return all(
+            find_durable(unit, scope, part) is not None or find_step(unit, scope, part) is None
+            for part in ast.walk(node)
+        )
 
     def kept_names(self, node: ast.expr) -> set[str]:
         return {chain.name for chain in self.kept_chains(node)}

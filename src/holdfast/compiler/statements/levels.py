@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.compiler.context import EVERYTHING, Environment, Held
 from holdfast.compiler.statements.level_rules import Levels, depth_of
+from holdfast.compiler.statements.moves import moved_levels
 from holdfast.compiler.statements.ownership import (
     has_parts_that_may_change,
     may_change,
@@ -100,7 +101,7 @@ class Adding:
         """Return the levels of a value that becomes a part."""
         if not may_change(type_):
             return OWN
-        owned = owned_levels(self.statements, node, type_)
+        owned = max(owned_levels(self.statements, node, type_), self._moved(node))
         return Stored(owned, max(owned, self._alone(node)))
 
     def _put_back(self, node: ast.expr) -> Held | None:
@@ -115,8 +116,14 @@ class Adding:
         """Return the levels of the items of a list or dict that become parts."""
         if not has_parts_that_may_change(type_):
             return OWN
-        owned = owned_levels(self.statements, node, type_)
+        owned = max(owned_levels(self.statements, node, type_), self._moved(node))
         return Stored(max(0, owned - 1), max(0, owned - 1, self._alone(node) - 1))
+
+    def _moved(self, node: ast.expr) -> int:
+        """Return the levels that the value takes over from a name that nothing reads again."""
+        if self.before is None:
+            return 0
+        return moved_levels(self.statements, node, node, self.before)
 
     def _alone(self, node: ast.expr) -> int:
         if self.statements.unit.captured is None:

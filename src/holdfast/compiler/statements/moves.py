@@ -1,8 +1,11 @@
-"""Names that take over the value of another name, because nothing reads the other name again.
+"""Names and parts that take over the value of a name, because nothing reads that name again.
 
     with receive("order", Order, key=shop) as request:
         order = request.data
         order.lines.append(line)          # allowed: only `order` still leads to the list
+
+So it is for a part: `done.append(order)`, and for the items that a new list keeps: `large = [line
+for line in lines if line.qty]`.
 
 Python has one object with two names here, and shows a change under both. That makes no difference
 if the first name is not read after the assignment. Only the places of the names in the
@@ -21,7 +24,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.compiler.context import Held
+from holdfast.compiler.context import Environment, Held
+from holdfast.compiler.statements.aliases import is_fresh
+from holdfast.compiler.statements.level_rules import Levels
 from holdfast.compiler.statements.ownership import chain_of, type_along
 from holdfast.compiler.types.types import UNKNOWN, RequestOf
 from holdfast.compiler.walking import children, walk
@@ -32,33 +37,49 @@ if TYPE_CHECKING:
 _Place: TypeAlias = tuple[int, int]
 
 
-def moved_levels(statements: Statements, node: ast.AST, value: ast.expr) -> int:
-    """Return how many levels of `value` the name that `node` assigns takes over from another
-    name.
+def moved_levels(
+    statements: Statements,
+    node: ast.AST,
+    value: ast.expr,
+    before: Environment | None = None,
+) -> int:
+    """Return how many levels of `value` its new place takes over from a name: `own` in
+    `own = order`, and the list in `orders.append(order)`. `node` is the assignment, or the value
+    itself. `before`: what was known before the name was shared.
     """
+    environment = before or statements.flow.environment
     # In `[items, (other := items)]` the list has the value before `other` has it.
     if statements.unit.captured is None or isinstance(node, ast.NamedExpr):
         return 0
     match value:
         case ast.IfExp(body=body, orelse=orelse):
-            return min(_levels_of_choice(statements, node, part) for part in (body, orelse))
+            parts = [body, orelse]
         case ast.BoolOp(op=ast.Or(), values=parts):
-            return min(_levels_of_choice(statements, node, part) for part in parts)
+            pass
         case _:
-            return _levels(statements, node, value)
+            return _levels(statements, node, value, environment)
+    return min(_levels_of_choice(statements, node, part, environment) for part in parts)
 
 
-def _levels_of_choice(statements: Statements, node: ast.AST, value: ast.expr) -> int:
+def _levels_of_choice(
+    statements: Statements, node: ast.AST, value: ast.expr, environment: Environment | None
+) -> int:
     with statements.unit.trial():
         type_ = statements.expressions.gone_through(value).type
-    return max(statements.owned(value, type_), moved_levels(statements, node, value))
+    owned = statements.owned(value, type_)
+    return max(owned, moved_levels(statements, node, value, environment))
 
 
-def _levels(statements: Statements, node: ast.AST, value: ast.expr) -> int:
+def _levels(
+    statements: Statements, node: ast.AST, value: ast.expr, environment: Environment | None
+) -> int:
     value = _copied(statements, value)
     chain = chain_of(value)
-    entry = None if chain is None else statements.entry(chain.name)
-    if chain is None or not isinstance(entry, Held):
+    entries = {} if environment is None else environment.entries
+    entry = None if chain is None else entries.get(chain.name)
+    if chain is None:
+        return _levels_of_new(statements, node, value, environment)
+    if not isinstance(entry, Held):
         return 0
     if isinstance(entry.type, RequestOf):
         is_part = chain.accesses == ("data",)
@@ -67,6 +88,22 @@ def _levels(statements: Statements, node: ast.AST, value: ast.expr) -> int:
         is_part = not chain.accesses or type_along(entry.type, chain.accesses) != UNKNOWN
     levels = entry.owned - len(chain.accesses) if is_part else 0
     return levels if levels > 0 and _is_last(statements, node, value, chain.name) else 0
+
+
+def _levels_of_new(
+    statements: Statements, node: ast.AST, value: ast.expr, environment: Environment | None
+) -> int:
+    """Return the levels of `[line for line in lines if line.qty]` and the like, whose parts are
+    those of one name.
+    """
+    if environment is None or not is_fresh(value, lambda _: None):
+        return 0
+    levels = Levels(statements, statements.expressions.with_environment(environment))
+    names = levels.kept_names(value)
+    if len(names) != 1 or not levels.is_plain(value):
+        return 0
+    is_last = all(_is_last(statements, node, value, name) for name in names)
+    return levels.alone(value) if is_last else 0
 
 
 def _copied(statements: Statements, value: ast.expr) -> ast.expr:

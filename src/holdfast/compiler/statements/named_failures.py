@@ -34,7 +34,15 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.dict_keys import written
 from holdfast.compiler.expressions.durations import WHOLE_SECONDS, is_whole, with_fraction
-from holdfast.compiler.expressions.moments import OUT_OF_RANGE, stays_in_range
+from holdfast.compiler.expressions.moments import (
+    MIXED,
+    MIXED_DIFFERENCE,
+    OUT_OF_RANGE,
+    are_moments,
+    has_offset,
+    moves_moment,
+    stays_in_range,
+)
 from holdfast.compiler.expressions.operators import may_divide_by_zero
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -75,10 +83,13 @@ def lower_named_failure(statements: Statements, node: ast.expr) -> None:
     match node:
         case ast.Subscript(value=base, slice=key):
             _check_item(statements, node, base, key)
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as operator, right=right):
-            _check_moment(statements, node, (left, right), operator)
-        case ast.BinOp(left=left, op=division, right=right):
-            _check_divisor(statements, node, (left, right), division)
+        case ast.BinOp(left=left, op=operator, right=right):
+            _check_whole(statements, (left, right))
+            _check_moments(statements, node, (left, right), operator)
+            _check_divisor(statements, node, (left, right), operator)
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            _check_whole(statements, (left, right))
+            _check_moments(statements, node, (left, right), operator)
         case ast.Call(func=ast.Attribute(value=items, attr="index"), args=[wanted]):
             _check_member(statements, node, items, wanted)
         case ast.Call(args=[wanted]):
@@ -181,24 +192,38 @@ def _check_divisor(
     _keep_value(statements, node)
 
 
-def _check_moment(
-    statements: Statements,
-    node: ast.BinOp,
-    operands: tuple[ast.expr, ast.expr],
-    operator: ast.Add | ast.Sub,
-) -> None:
-    """Test before `moment + duration` that its result is a date of Python."""
+def _check_whole(statements: Statements, operands: tuple[ast.expr, ast.expr]) -> None:
+    """Test that an operand which is a duration of a parameter or field is whole seconds."""
     for operand in operands:
+        if statements.expressions.lower(operand).type != WRITTEN_DURATION:
+            continue
         found = _operand(statements, operand)
-        if found.type == WRITTEN_DURATION:
-            whole = checked(statements, with_fraction(found), operand, is_whole, WHOLE_SECONDS)
-            statements.hoisted[operand] = found if whole is None else whole
-    left, right = (statements.expressions.lower(operand) for operand in operands)
+        whole = checked(statements, with_fraction(found), operand, is_whole, WHOLE_SECONDS)
+        statements.hoisted[operand] = found if whole is None else whole
+
+
+def _check_moments(
+    statements: Statements,
+    node: ast.BinOp | ast.Compare,
+    operands: tuple[ast.expr, ast.expr],
+    operator: ast.operator | ast.cmpop,
+) -> None:
+    """Test before `moment + duration` that Python has such a date. Test before the difference or
+    the order of two moments that both have a time zone, or neither has.
+    """
+    left, right = (_operand(statements, operand) for operand in operands)
     if is_refused(left.type, right.type):
         return
-    test = stays_in_range("+" if isinstance(operator, ast.Add) else "-", left, right)
-    text = TypedQuery(Constant(OUT_OF_RANGE), STR)
-    require(statements, node, test, OverflowError, ((), text))
+    error: type[Exception] = OverflowError
+    if isinstance(operator, ast.operator) and moves_moment(operator, left, right):
+        symbol = "+" if isinstance(operator, ast.Add) else "-"
+        test, text = stays_in_range(symbol, left, right), OUT_OF_RANGE
+    elif are_moments(left, right):
+        test = Binary("=", has_offset(left.query), has_offset(right.query))
+        error, text = TypeError, MIXED if isinstance(node, ast.Compare) else MIXED_DIFFERENCE
+    else:
+        return
+    require(statements, node, test, error, ((), TypedQuery(Constant(text), STR)))
     _keep_value(statements, node)
 
 

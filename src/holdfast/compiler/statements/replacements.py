@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING
 from holdfast.compiler.context import Chain, Environment, Held
 from holdfast.compiler.statements.levels import Stored, levels_at
 from holdfast.compiler.statements.ownership import chain_of
-from holdfast.compiler.steps.durable import find_durable
-from holdfast.compiler.steps.helpers import find_step
 
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
@@ -39,9 +37,9 @@ def replaced_levels(
     if before is None or place is None or chain is None or statements.unit.captured is None:
         return 0
     is_call_in_place = any(isinstance(part, ast.Call) for part in ast.walk(place))
-    if is_call_in_place or not all(_is_plain(statements, part) for part in ast.walk(value)):
-        return 0
     at = levels_at(statements, before)
+    if is_call_in_place or not at.is_plain(value):
+        return 0
     kept = list(at.kept_chains(value))
     depth = len(chain.accesses)
     if not kept or any(
@@ -51,15 +49,6 @@ def replaced_levels(
     if None in chain.accesses and not all(_is_at(one, place) for one in _paths(value, chain)):
         return 0
     return at.alone(value)
-
-
-def _is_plain(statements: Statements, node: ast.AST) -> bool:
-    """Return True for a node whose evaluation gives no name another value, and changes none. A step
-    gets copies.
-    """
-    unit, scope = statements.unit, statements.scope
-    is_step = find_durable(unit, scope, node) is not None
-    return is_step or find_step(unit, scope, node) is None
 
 
 def replacing(

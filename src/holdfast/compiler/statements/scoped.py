@@ -7,16 +7,30 @@ from __future__ import annotations
 import ast
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from holdfast.api import surface
-from holdfast.api.surface import Task
-from holdfast.compiler.context import UndoHandle
-from holdfast.compiler.ir import Compensate, RegisterUndo, Shielded, StatementBlock, TimeoutBlock
+from holdfast.api.surface import Task, Workflow
+from holdfast.compiler.context import UNDO_AFTER_BRANCHES, LocalFunction, UndoHandle
+from holdfast.compiler.ir import (
+    Compensate,
+    RegisterUndo,
+    RunWorkflow,
+    SendEvent,
+    Shielded,
+    StartWorkflow,
+    StatementBlock,
+    StopExecution,
+    TaskAction,
+    TimeoutBlock,
+)
 from holdfast.compiler.statements.exceptions import lower_try
 from holdfast.compiler.statements.requests import lower_receive
+from holdfast.compiler.steps.durable import find_outside
 from holdfast.compiler.steps.hoisting import hoist_inside
 from holdfast.compiler.steps.step_arguments import StepRefused, require_time_out
+from holdfast.compiler.types.failures import is_own_name
 from holdfast.compiler.types.types import REFUSED
 
 if TYPE_CHECKING:
@@ -137,22 +151,55 @@ def lower_undo(statements: Statements, node: ast.Expr, call: ast.Call) -> None:
             call,
             "HF021",
             f"`{call.func.id}` belongs to the enclosing workflow and cannot be called in a branch",
-            "return what is needed from the branch, and register the undo step afterwards",
+            UNDO_AFTER_BRANCHES,
         )
         return
-    task = unit.outside(call.args[0]) if call.args else None
-    if not isinstance(task, Task):
-        unit.refuse(
-            call,
-            "HF008",
-            "an undo step is a task and its arguments",
-            f"{call.func.id}(refund, payment.id)",
-        )
+    function = _undoing(statements, call)
+    if function is None:
+        message = "an undo step is a task, a workflow, send, start or stop, and its arguments"
+        unit.refuse(call, "HF008", message, _undo_help(statements, call))
         return
     hoist_inside(statements, call)
-    arguments = statements.steps.arguments(call, task, skip=1)
-    if arguments is not None:
-        statements.emit(RegisterUndo(statements.origin(node), handle.steps, task, arguments))
+    undone = ast.copy_location(ast.Call(call.args[0], call.args[1:], call.keywords), call)
+    found = statements.steps.lower(undone, function)
+    if found is None:
+        return
+    action, _ = found
+    assert isinstance(action, TaskAction | RunWorkflow | StartWorkflow | SendEvent | StopExecution)
+    name = function.name if isinstance(function, Task | Workflow) else function.__name__
+    statements.emit(RegisterUndo(statements.origin(node), handle.steps, name, action))
+
+
+def _undoing(statements: Statements, call: ast.Call) -> Any:
+    """Return the function of an undo step; None for one that is no single state."""
+    if not call.args:
+        return None
+    function = find_outside(statements.unit, statements.scope, call.args[0])
+    is_known = isinstance(function, Task | Workflow)
+    # Compare by identity: `==` would run code of the author.
+    is_known = is_known or any(
+        function is one for one in (surface.send, surface.start, surface.stop)
+    )
+    return function if is_known else None
+
+
+def _undo_help(statements: Statements, call: ast.Call) -> str:
+    register = statements.unit.text(call.func)
+    match call.args:
+        case [ast.Name(id=name), *_] if _is_function(statements, name):
+            return (
+                f"put @workflow before `def {name}`, or register each task that it calls: "
+                f"{register}(refund, payment.id)"
+            )
+        case _:
+            return f"{register}(refund, payment.id)"
+
+
+def _is_function(statements: Statements, name: str) -> bool:
+    if statements.scope.is_local(name):
+        return isinstance(statements.entry(name), LocalFunction)
+    found = statements.unit.outside(ast.Name(name, ast.Load()))
+    return isinstance(found, FunctionType) and is_own_name(found.__module__)
 
 
 # timeout, shielded

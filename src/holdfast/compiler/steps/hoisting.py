@@ -127,11 +127,21 @@ def _look_up_first(hoister: Hoister, node: ast.Call, tools: Dispatch) -> None:
     step of an argument runs for a key that the table lacks.
     """
     assert isinstance(node.func, ast.Subscript)
-    if has_durable(hoister, node.func.slice):
-        return
+    key = node.func.slice
     arguments = (*node.args, *[word.value for word in node.keywords])
-    if any(has_durable(hoister, one) or hoister.may_fail(one) for one in arguments):
+    if not any(has_durable(hoister, one) or hoister.may_fail(one) for one in arguments):
+        return
+    if not has_durable(hoister, key):
         hoister.look_up(node, tools)
+        return
+    text = hoister.unit.text(key)
+    hoister.unit.refuse(
+        key,
+        "HF013",
+        f"`{text}` has a step, and the table may lack the key; Python would then not evaluate the "
+        "arguments, and a state machine evaluates them first",
+        f"put them on two lines: `x = {text}`, then the call with x",
+    )
 
 
 def hoist_inside(hoister: Hoister, node: ast.expr) -> None:

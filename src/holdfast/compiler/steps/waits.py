@@ -5,10 +5,11 @@ type of its result.
 from __future__ import annotations
 
 import ast
+import typing
 from collections.abc import Mapping
 from dataclasses import replace
 from types import NoneType
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.api.payloads import can_be_named, union_of
 from holdfast.asl.program import AttributeKind
@@ -329,7 +330,25 @@ def _payload(expressions: Expressions, node: ast.expr) -> Any:
         # have any annotation.
         text = expressions.unit.text(node)
         help_ = f"class BankConfirmation(BaseModel): value: {text}"
+        texts = typing.get_args(_literal(expressions.unit, node))
+        if texts and all(isinstance(one, str) and one.isidentifier() for one in texts):
+            members = "; ".join(f'{one.upper()} = "{one}"' for one in texts)
+            help_ = f"class BankConfirmation(StrEnum): {members}  # at the top of the module"
     raise refuse(expressions, node, "HF053", message, help_)
+
+
+def _literal(unit: Unit, node: ast.expr) -> Any:
+    """Return the type `Literal["a", "b"]` that is written out; None for other nodes."""
+    match node:
+        case ast.Subscript(value=container, slice=ast.Tuple(elts=parts)):
+            pass
+        case ast.Subscript(value=container, slice=part):
+            parts = [part]
+        case _:
+            return None
+    values = tuple(part.value for part in parts if isinstance(part, ast.Constant))
+    is_literal = unit.outside(container) is Literal and len(values) == len(parts)
+    return Literal[values] if is_literal else None
 
 
 def _find_payload(unit: Unit, node: ast.expr) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import RequestError
-from holdfast.limits import REQUEST_SUFFIX
+from holdfast.limits import FAILED_EVENT, REQUEST_SUFFIX
 from holdfast.runtime import kept_events
 from holdfast.runtime.commands import requests
 from holdfast.runtime.commands.lookup import Lookup
@@ -18,7 +18,14 @@ from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.json_values import printable, require_plain
 
 
-def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
+def event(
+    known: Lookup,
+    tenant: str,
+    request: Mapping[str, Any],
+    chance: bytes,
+    *,
+    is_own: bool = False,
+) -> JsonResult:
     """Store an event. `request`: name, key, data or error and cause?, id?, execution?. Return its
     id, and how many executions it woke: they have waited for such an event, and may have ended
     since. `dropped`: it was sent before, and then dropped.
@@ -30,9 +37,20 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     An event that the workflows take with `receive` alone is a request: its sender does not wait for
     the reply, which is stored under the id of the event.
 
+    `is_own`: Holdfast itself sends the event.
+
     Raises RequestError HF202, HF203, HF206, HF211, HF213, HF233; ServiceFault HF562.
     """
     name = request.get("name")
+    if name == FAILED_EVENT and not is_own:
+        # Otherwise a caller could report failures that have not happened, and under the id of a
+        # later failure, which would then be refused as another event with the same id.
+        raise RequestError(
+            "HF206",
+            f"{name} is sent by Holdfast alone, when an execution fails",
+            status=404,
+            help="send an event with a name of your own",
+        )
     if isinstance(name, str) and name.endswith(REQUEST_SUFFIX):
         # These names are reserved for requests. An execution that waits for a request would take
         # the request's id and content from the data of this event.
@@ -49,8 +67,17 @@ def event(known: Lookup, tenant: str, request: Mapping[str, Any], chance: bytes)
     return (yield from store(known, tenant, wanted, chance))
 
 
-def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: bytes) -> JsonResult:
+def bus_event(
+    known: Lookup,
+    tenant: str,
+    given_id: Any,
+    detail: Any,
+    chance: bytes,
+    *,
+    is_own: bool = False,
+) -> JsonResult:
     """Store an event from the event bus. An event that is refused is listed with the reason.
+    `is_own`: Holdfast itself sends the event.
 
     It raises no error for it: EventBridge would deliver the event again, and it would be refused
     again.
@@ -61,7 +88,7 @@ def bus_event(known: Lookup, tenant: str, given_id: Any, detail: Any, chance: by
         require_plain(detail, "the detail")
         if isinstance(detail, dict):
             request = {**detail, "id": detail.get("id") or event_id}
-        return (yield from event(known, tenant, request, chance))
+        return (yield from event(known, tenant, request, chance, is_own=is_own))
     except RequestError as error:
         now_ms = yield Clock()
         shown = {

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Generator
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, Final
 
 from holdfast.asl.parsing.parse import definition_hash, read_program
 from holdfast.asl.program import Json, Program
@@ -15,7 +15,14 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.runtime.effects import Effect, Get, Put, PutIfAbsent
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.codec import reading
-from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_format
+from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, require_format
+
+#: A definition of format 2 has a field that code of format 1 would ignore, so that it would run the
+#: workflow wrongly during a deployment. That code leaves an execution of format 2 to newer code.
+_FORMATS: Final = Formats(oldest=FORMAT, newest=2, asked=FORMAT)
+#: The fields since format 2, as they are written. A text of the author with the same characters
+#: gives its definition format 2 as well, which does no harm.
+_FIELDS_OF_2: Final = ('"ReturnErrors": ', '"kept": false')
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +37,30 @@ class Definition:
 
 
 def item_of(tenant: str, definition: Definition) -> dict[str, str | int | bytes]:
+    text = _text_of(definition)
+    is_newer = any(one in text for one in _FIELDS_OF_2)
     return {
         "pk": keys.definition(tenant, definition.hash),
         "sk": keys.ONLY,
-        FORMAT_FIELD: FORMAT,
-        "doc": compressed_of(definition),
+        FORMAT_FIELD: _FORMATS.newest if is_newer else FORMAT,
+        "doc": _compressed(text),
     }
 
 
 def compressed_of(definition: Definition) -> bytes:
-    text = json.dumps([definition.asl, definition.source_map], ensure_ascii=False)
+    return _compressed(_text_of(definition))
+
+
+def _text_of(definition: Definition) -> str:
+    return json.dumps([definition.asl, definition.source_map], ensure_ascii=False)
+
+
+def _compressed(text: str) -> bytes:
     return zlib.compress(text.encode(), 9)
 
 
 def read_item(item: Any) -> Definition:
-    require_format(item, "a definition")
+    require_format(item, "a definition", _FORMATS)
     with reading("a definition"):
         asl, source_map = json.loads(zlib.decompress(item["doc"]))
         found = Definition(asl, source_map, definition_hash(asl))
@@ -93,7 +109,7 @@ class Programs:
             return
         found = yield PutIfAbsent(tables.MAIL, item_of(tenant, definition))
         # A definition in a newer format was stored by newer code, so it stays as it is.
-        if found is not None and definition.source_map and int(found[FORMAT_FIELD]) <= FORMAT:
+        if found is not None and definition.source_map and int(found[FORMAT_FIELD]) in _FORMATS:
             stored = read_item(found)
             newest = _with_secrets_of(stored, definition)
             if newest.source_map != stored.source_map:

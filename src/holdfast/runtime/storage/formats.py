@@ -14,7 +14,8 @@ The records of the log have a format of their own, together with their snapshots
 | 3 | the events of a record by columns (`event_columns.py`), a dictionary for them, and |
 |   | hexadecimal text as bytes |
 
-The control messages of a pause and the events for one execution have format 2 (`runtime/inbox.py`).
+The control messages of a pause and the events for one execution have format 2 (`runtime/inbox.py`),
+and so have definitions with a field that older code would ignore (`definitions.py`).
 All other items and messages have not changed since format 1, and have that number.
 """
 

@@ -353,7 +353,7 @@ class Processing:
             # Imported here because few executions fail.
             from holdfast.runtime.commands import failures  # noqa: PLC0415
 
-            yield from failures.send(self.setting.lookup(), self.log.tenant, self.state)
+            yield from failures.send(self.setting.lookup(), self.log.tenant, self.state, definition)
 
     def _fresh(self) -> Delivers:
         """Process the start message of an execution that has no log yet."""
