@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from holdfast import ask, compensating, receive, task, wait_for_event, workflow
+from holdfast import ask, compensating, receive, send, task, wait_for_event, workflow
 
 
 class Quote(BaseModel):
@@ -42,6 +42,7 @@ def deliver(order_id: str) -> int:
     with compensating() as undo:
         reservation = reserve(order_id)
         undo(free, reservation)
+        undo(send, "goods.free", reservation, key=order_id)
         wait_for_event("bank.settled", int, key=order_id)
     return ship(quoted, reservation)
 

@@ -171,7 +171,7 @@ def test_show_says_what_a_stop_has_undone(command: Command) -> None:
     started(command, "deliver", "d-1", order_id="1")
     started(command, "approve", "a-1", order_id="1")
     assert command("stop", "d-1")[0] == command("stop", "a-1")[0] == 0
-    assert "\nundone     free\n" in command("show", "d-1")[1]
+    assert "\nundone     send goods.free, free\n" in command("show", "d-1")[1]
     assert "\nundone     nothing\n" in command("show", "a-1")[1]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.execution_screen import history, put_execution
+from holdfast.cli.execution_screen import history, put_execution, undone
 from holdfast.cli.tables import put
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -89,3 +89,13 @@ def test_the_history_shows_a_traceback_below_its_event(capsys: pytest.CaptureFix
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert lines[1].endswith("task:charge  Declined")
     assert lines[2:] == [line.strip() for line in TRACEBACK.splitlines()]
+
+
+def test_the_steps_of_an_undo_have_the_names_that_check_gives_them() -> None:
+    resources = ("task:book", "task:free", "workflow:give_back", "start:ship", "stop", "pure:add")
+    rows = [
+        {"type": "TaskScheduled", "taskScheduledEventDetails": {"resource": resource}}
+        for resource in resources
+    ]
+    rows.insert(1, {"type": "UndoStarted"})
+    assert undone(rows) == ["free", "workflow give_back", "start ship", "stop execution"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from shlex import quote
@@ -213,20 +214,39 @@ def spans(found: list[Span]) -> Table:
     return table
 
 
-# -- the tasks of an undo --------------------------------------------------------------------------
+# -- the steps of an undo --------------------------------------------------------------------------
 
 
 def undone(events: Sequence[JsonRow]) -> list[str]:
-    """Return the tasks that have run since the execution began to undo, in order."""
+    """Return the steps that have run since the execution began to undo, in order."""
     begun = [place for place, row in enumerate(events) if row["type"] == "ExecutionRedriven"]
-    tasks: list[str] = []
+    steps: list[str | None] = []
     is_undoing = False
     for row in events[begun[-1] if begun else 0 :]:
         is_undoing |= row["type"] == "UndoStarted"
-        resource = row.get("taskScheduledEventDetails", {}).get("resource", "")
-        if is_undoing and resource.startswith("task:"):
-            tasks.append(resource.removeprefix("task:"))
-    return list(dict.fromkeys(tasks))
+        if is_undoing:
+            steps.append(_undo_step(row.get("taskScheduledEventDetails", {})))
+    return [step for step in dict.fromkeys(steps) if step is not None]
+
+
+def _undo_step(scheduled: JsonRow) -> str | None:
+    """Return the name of a step that may undo, as the report of `check` names it; None for another
+    event or step.
+    """
+    kind, _, target = str(scheduled.get("resource", "")).partition(":")
+    match kind:
+        case "task":
+            return target
+        case "workflow":
+            return f"workflow {target}"
+        case "start" | "start_later":
+            return f"start {target}"
+        case "send" | "send_later":
+            return f"send {json.loads(scheduled['parameters'])['name']}"
+        case "stop":
+            return "stop execution"
+        case _:
+            return None
 
 
 # -- history ---------------------------------------------------------------------------------------
