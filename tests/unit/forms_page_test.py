@@ -129,16 +129,19 @@ def test_a_page_shows_title_details_and_the_end_and_escapes_them() -> None:
     assert status == 200
     assert content.startswith(
         "<h1>Approve &lt;e1&gt;?</h1><dl><dt>&lt;who&gt;</dt><dd>&lt;eve&gt;</dd>"
-        "<dt>sum</dt><dd>[1, &quot;ä&quot;]</dd></dl>"
-        "<p><small>Until 2026-01-01T00:00:00Z</small></p>"
+        "<dt>sum</dt><dd><ul><li>1</li><li>ä</li></ul></dd></dl>"
+        "<p><small>Until 2026-01-01 00:00 UTC</small></p>"
         '<form method="post">'
     )
     _, content = Page(bool, details=["<x>"])()
-    assert "</h1><p>[&quot;&lt;x&gt;&quot;]</p><form" in content
+    assert "</h1><ul><li>&lt;x&gt;</li></ul><form" in content
+    _, content = Page(bool, details={"paid": True, "note": None, "of": {"cents": 5}})()
+    assert "<dt>paid</dt><dd>Yes</dd><dt>note</dt><dd>none</dd>" in content
+    assert "<dd><dl><dt>cents</dt><dd>5</dd></dl></dd>" in content
     _, content = Page(bool, details=None)()
     assert "</h1><form" in content
     _, content = Page(bool, details={})()
-    assert "</h1><p>{}</p><form" in content
+    assert "</h1><form" in content
 
 
 def test_a_form_that_comes_back_has_what_was_given_and_the_reason() -> None:

@@ -24,6 +24,8 @@ def polled(task: Any, every: Any, backoff: Any, most: Any) -> Task[..., Any]:
         raise _refused("takes a @task that has no batch, and no @pure function")
     if task.cache is not None:
         raise _refused("takes a @task without cache: it is called until its result changes")
+    if task.at_most_once:
+        raise _refused("takes a @task without at_most_once: each call is an attempt of its own")
     if not isinstance(task.runs_on, Lambda | None):
         raise _refused("takes a @task of the engine or on Lambda, not in a pool or a container")
     if isinstance(backoff, bool) or not isinstance(backoff, int | float) or not 1 <= backoff < 100:

@@ -99,6 +99,12 @@ class BranchCancelled(TaskError):  # noqa: N818
     """
 
 
+class StepInterrupted(TaskError):  # noqa: N818
+    """The worker of an attempt was lost, and the task has `at_most_once=True`, so no other worker
+    runs the attempt again. The function may have run, in part or to its end.
+    """
+
+
 class CompensationFailed(TaskError):  # noqa: N818
     """An undo step of `compensating` failed; the remaining undo steps were still run."""
 
@@ -407,6 +413,7 @@ class Task(_Declared[P, R]):
         cache: timedelta | None = None,
         cache_version: str = "",
         cache_key: Sequence[str] | None = None,
+        at_most_once: bool = False,
     ) -> None:
         self.runs_on = runs_on
         if isinstance(runs_on, Lambda):
@@ -435,6 +442,16 @@ class Task(_Declared[P, R]):
             from holdfast.api.groups import require_group  # noqa: PLC0415
 
             require_group(group, self.name, runs_on)
+        self.at_most_once = at_most_once
+        is_elsewhere = runs_on is not None or group is not None or batch is not None
+        if at_most_once and (is_elsewhere or limits):
+            raise WorkflowError(
+                "HF438",
+                f"the task {self.name} with at_most_once has runs_on=, group=, batch= or limits=",
+                help="at_most_once=True is for tasks that the worker runs itself: elsewhere a lost "
+                "answer or a postponed call may start the function twice. Without it, give the "
+                "other system task_context().idempotency_key",
+            )
         self.limits = tuple(limits)
         if batch is not None and not all(limit.is_plain_rate for limit in self.limits):
             raise WorkflowError(
@@ -701,6 +718,7 @@ def task(
     cache: timedelta | None = None,
     cache_version: str = "",
     cache_key: Sequence[str] | None = None,
+    at_most_once: bool = False,
 ) -> MakesTask: ...
 @overload
 def task(
@@ -755,6 +773,7 @@ def task(
     cache: timedelta | None = None,
     cache_version: str = "",
     cache_key: Sequence[str] | None = None,
+    at_most_once: bool = False,
 ) -> Any:
     """Declare a durable step. It may do I/O. It is retried by `retry`; without one it is not
     retried.
@@ -769,6 +788,8 @@ def task(
     `cache`: for so long, a call with equal arguments takes the result of an earlier one, in any
     execution of the tenant. With another `cache_version` no earlier result counts. `cache_key`: the
     names of the parameters that have to be equal; None means all.
+    `at_most_once`: each attempt starts the function at most once. When its worker is lost, the
+    attempt fails with StepInterrupted, and is retried only if `Retry(on=…)` names that.
     """
     make = functools.partial(
         Task,
@@ -785,6 +806,7 @@ def task(
         cache=cache,
         cache_version=cache_version,
         cache_key=cache_key,
+        at_most_once=at_most_once,
     )
     return make if function is None else make(function)
 

@@ -154,6 +154,7 @@ class TaskState:
     action ("sqs:sendMessage", "aws-sdk:s3:getObject"), the activity's ARN or
     "holdfast:pool:<name>", or the called "workflow:<name>"; for other kinds it is empty.
     `credentials` gives {"RoleArn": …}. `poll`: the task is called until it returns a value.
+    `is_at_most_once`: no attempt starts the function twice.
     """
 
     name: str
@@ -170,6 +171,7 @@ class TaskState:
     retry: tuple[Retrier, ...]
     catch: tuple[Catcher, ...]
     poll: PollRule | None = None
+    is_at_most_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ _STYLE: Final = (
     "padding:.5rem;border:1px solid #8b949e;border-radius:4px}button{font:inherit;"
     "margin-top:1.5rem;padding:.5rem 1.5rem;border:0;border-radius:4px;background:#0b5cad;"
     "color:#fff}"
-    "dt{color:#57606a}dd{margin:0 0 .5rem}.choice{display:inline-block;margin-right:1.5rem}"
+    "dt{color:#57606a}dd{margin:0 0 .5rem}ul{margin:0;padding-left:1.2rem}"
+    ".choice{display:inline-block;margin-right:1.5rem}"
     ".problem{border-left:4px solid #b42318;padding:.25rem 1rem}small{color:#57606a}"
 )
 #: The name of the form field for an answer that is a single value and not an object.
@@ -209,24 +210,36 @@ def _form(
         _field(name, part, (given or {}).get(name), is_required=is_required)
         for name, part, is_required in _parts(question["schema"])
     )
-    until = html.escape(question.get("until", ""))
+    details, until = question["details"], question.get("until")
     return (
-        f"<h1>{html.escape(question['title'])}</h1>{''.join(_details(question['details']))}"
-        f"{f'<p><small>Until {until}</small></p>' if until else ''}"
+        f"<h1>{html.escape(question['title'])}</h1>{_shown(details) if details else ''}"
+        f"{f'<p><small>Until {_moment(until)}</small></p>' if until else ''}"
         f"{f'<p class=problem role=alert>{html.escape(problem)}</p>' if problem else ''}"
         f'<form method="post">{fields}<button>Send</button></form>'
     )
 
 
-def _details(details: Any) -> Iterator[str]:
-    if isinstance(details, dict) and details:
-        yield "<dl>"
-        for name, value in details.items():
-            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield f"<dt>{html.escape(name)}</dt><dd>{html.escape(shown)}</dd>"
-        yield "</dl>"
-    elif details is not None:
-        yield f"<p>{html.escape(json.dumps(details, ensure_ascii=False))}</p>"
+def _moment(text: str) -> str:
+    """Return `2026-01-01 09:30 UTC` for a moment of the API."""
+    return html.escape(f"{text[:10]} {text[11:16]} UTC")
+
+
+def _shown(value: Any) -> str:
+    """Return a detail as HTML: people read it, so a list is no JSON."""
+    match value:
+        case dict():
+            rows = (
+                f"<dt>{html.escape(name)}</dt><dd>{_shown(one)}</dd>" for name, one in value.items()
+            )
+            return f"<dl>{''.join(rows)}</dl>"
+        case list():
+            return f"<ul>{''.join(f'<li>{_shown(one)}</li>' for one in value)}</ul>"
+        case bool():
+            return "Yes" if value else "No"
+        case None:
+            return "none"
+        case _:
+            return html.escape(str(value))
 
 
 def _field(name: str, part: Mapping[str, Any], given: str | None, *, is_required: bool) -> str:

@@ -94,6 +94,8 @@ from holdfast.limits import (
 )
 
 WORKER_LOST: Final = "Holdfast.WorkerLost"
+#: The name of `holdfast.StepInterrupted`.
+STEP_INTERRUPTED: Final = "StepInterrupted"
 TOO_MANY_EVENTS: Final = "Holdfast.TooManyEvents"
 
 
@@ -621,12 +623,21 @@ def _taken_over(decision: Decision, fact: facts.TakenOver) -> None:
         return
     was_lost = waiting.claim is not None and not fact.is_handed
     takeovers = waiting.takeovers + was_lost
+    if was_lost and _runs_once(state):
+        cause = f"the worker was lost while it ran {waiting.target}, which runs at most once"
+        lost = facts.FailedWith(fact.entry, fact.attempt, STEP_INTERRUPTED, cause)
+        _fail_attempt(decision, frame, state, lost)
+        return
     if takeovers > TAKEOVERS_MAX:
         cause = f"{takeovers} workers in a row were lost while they ran {waiting.target}"
         lost = facts.FailedWith(fact.entry, fact.attempt, WORKER_LOST, cause)
         _fail_attempt(decision, frame, state, lost)
         return
     _claim(decision, frame, waiting, takeovers)
+
+
+def _runs_once(state: TaskState | MapState) -> bool:
+    return isinstance(state, TaskState) and state.is_at_most_once
 
 
 def _claim(decision: Decision, frame: Frame, waiting: Attempt, takeovers: int) -> None:

@@ -14,7 +14,7 @@ from holdfast.api.boundary import JsonValue, Misfit, parse_payload
 from holdfast.api.branches import unended
 from holdfast.api.harness import ContinueAsNew, OwnExecution, harness
 from holdfast.api.runs_on import Worker
-from holdfast.api.tasks import Polling, Retry, Task, Workflow
+from holdfast.api.tasks import Polling, Retry, StepInterrupted, Task, Workflow
 from holdfast.asl.program import PollRule, Retrier
 from holdfast.core.retry import delay_ms, poll_delay_ms
 from holdfast.limits import STATE_SECONDS_MAX
@@ -187,7 +187,7 @@ class _Direct:
                 continue
             failures, polls = failures + 1, 0
             delay = _retry_delay_ms(task.retry, error, failures)
-            if delay is None:
+            if delay is None or _is_interrupted_for_good(task, error):
                 raise error
             begins_ms = self.timeline.now_ms + delay
 
@@ -456,6 +456,13 @@ def _retry_delay_ms(retry: Retry | None, error: BaseException, attempt: int) -> 
     retries = retry.max_attempts - 1
     retrier = Retrier((), interval, retries, retry.backoff, delay, retry.jitter, delays)
     return delay_ms(retrier, attempt - 1, DRAWN)
+
+
+def _is_interrupted_for_good(task: Task[..., Any], error: BaseException) -> bool:
+    """Return True for the loss of a worker that no retry rule names."""
+    if not task.at_most_once or not isinstance(error, StepInterrupted):
+        return False
+    return task.retry is None or StepInterrupted not in task.retry.on
 
 
 def _timeout_ms(timeout: timedelta | None) -> int | None:

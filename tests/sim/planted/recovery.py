@@ -270,6 +270,14 @@ def _never_claim_late(patch: Patch) -> None:
     patch.setattr(Attempts, "claim_late", lambda *_: ([], 10**15))
 
 
+def _begin_without_a_lease(patch: Patch) -> None:
+    patch.setattr(Attempts, "_once", lambda *_: frozenset())
+
+
+def _take_once_over(patch: Patch) -> None:
+    patch.setattr(advance, "_runs_once", lambda _: False)
+
+
 def _take_over_for_long(patch: Patch) -> None:
     """Not for ever: the schedule has to end."""
     patch.setattr(advance, "TAKEOVERS_MAX", 12)
@@ -283,6 +291,34 @@ def _forget_the_watch(patch: Patch) -> None:
     patch.setattr(watchdog, "watch", nothing)
 
 
+_ONCE: Any = {"Holdfast": {"AtMostOnce": True}}
+_OFTEN: Any = {"ErrorEquals": ["StepInterrupted", "Broken"], "IntervalSeconds": 5, "MaxAttempts": 4}
+ONCE = Scenario(
+    "at most once",
+    "tasks that start at most once for each attempt: the first, after a retry, and in branches",
+    {
+        "main": machine(
+            {
+                "first": call("pay", "both", Retry=[_OFTEN], **_ONCE),
+                "both": {
+                    "Type": "Parallel",
+                    "Next": "long",
+                    "Branches": [
+                        machine({"b": call("flaky", Retry=[_OFTEN], **_ONCE)}),
+                        machine({"c": call("pay", Retry=[_OFTEN], **_ONCE)}),
+                    ],
+                },
+                "long": call("slow", Retry=[_OFTEN], **_ONCE),
+            }
+        )
+    },
+    tasks={
+        "pay": (AttemptOutcome("paid", seconds=1),),
+        "flaky": (AttemptOutcome(error="Broken"), AttemptOutcome("done", seconds=2)),
+        "slow": (AttemptOutcome("slow", seconds=700),),
+    },
+    stops=True,
+)
 _STUCK = frozenset({"I16", "I17"})
 PLANTED = (
     Planted("there is no sweeper", _never_sweep, _STUCK, LONG, {}),
@@ -375,6 +411,18 @@ PLANTED = (
         frozenset({"I20"}),
         CORPUS["retried at length"],
         {},
+    ),
+    Planted(
+        "a task that starts at most once begins without a lease",
+        _begin_without_a_lease,
+        frozenset({"I5"}),
+        ONCE,
+    ),
+    Planted(
+        "a task that starts at most once is taken over",
+        _take_once_over,
+        frozenset({"I5"}),
+        ONCE,
     ),
     Planted("a message copies itself", _copy_the_message, frozenset({"I20"}), SLOW, {}),
     Planted("what is handed on is not taken", refuse_go, frozenset({"I18"}), LONG_TASKS, {}),

@@ -4,6 +4,7 @@ state says, and each ends once, with its own result.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -32,7 +33,8 @@ _RESULTS: Final = _SUCCEEDED | _FAILED | frozenset(f"{task}TimedOut" for task in
 _ENDS_OF_A_MAP: Final = frozenset({"ItemsAsked", "ResultsAsked"})
 _WORKER_LOST: Final = "Holdfast.WorkerLost"
 #: Errors that the engine gives an attempt, independent of the task's result.
-_OF_THE_ENGINE: Final = frozenset({_WORKER_LOST, error_names.DATA_LIMIT_EXCEEDED})
+_INTERRUPTED: Final = "StepInterrupted"
+_OF_THE_ENGINE: Final = frozenset({_WORKER_LOST, _INTERRUPTED, error_names.DATA_LIMIT_EXCEEDED})
 
 #: The owner, the message, the number of its delivery, and the end of the lease.
 _Claim: TypeAlias = tuple[str, str, int, int]
@@ -94,6 +96,8 @@ class _Walk:
         if case.evidence is not None:
             self._program = program_of(case, history)
         self._history, self._runs, self._skew_of = history, runs, skew_of
+        ran = () if case.evidence is None else case.evidence.ran
+        self._starts = Counter((one.run, one.entry, one.attempt) for one in ran if not one.is_poll)
         self._lines: dict[str, _Line] = {}
         self._skew_ms = 0
 
@@ -135,6 +139,11 @@ class _Walk:
             yield from self._ended(line, event)
             line.is_open = False
 
+    def _is_once(self, line: _Line) -> bool:
+        """Return True when the state's attempts start their task at most once."""
+        state = None if self._program is None else self._program.states.get(line.state)
+        return isinstance(state, TaskState) and state.is_at_most_once
+
     # -- scheduling --------------------------------------------------------------------------------
 
     def _scheduled(self, line: _Line, event: Event) -> Iterator[str]:
@@ -147,6 +156,9 @@ class _Walk:
             yield f"attempt {entry}.{attempt} follows {line.entry}.{line.attempt}"
         if retrier is not None:
             yield from self._retried(line, event)
+        place = (self._history.run, entry, attempt)
+        if self._is_once(line) and self._starts[place] > 1:
+            yield f"attempt {entry}.{attempt}, which starts at most once, started again"
         line.entry, line.attempt, line.is_open, line.is_submitted = entry, attempt, True, False
         line.polls = 0
         line.claim, line.takeovers = _claim_of(event), 0
@@ -195,6 +207,10 @@ class _Walk:
     def _claimed(self, line: _Line, event: Event) -> Iterator[str]:
         before, now = line.claim, _claim_of(event)
         counted = event.holdfast["takeovers"]
+        if self._is_once(line) and before is not None and now is not None and before[0] == now[0]:
+            # The worker extends its own lease, so that the attempt does not fail while it runs.
+            line.claim = now
+            return
         losses = line.takeovers + (before is not None)
         # The worker that received the attempt extends its lease when it needs more time; no worker
         # was lost.
@@ -223,6 +239,8 @@ class _Walk:
             return  # The task's result is unknown here: the task may have raised this error itself
         resource = str(event.details.get("resource", ""))
         is_lost = event.details.get("error") == _WORKER_LOST
+        if event.details.get("error") == _INTERRUPTED and not self._is_once(line):
+            yield "tells of an interruption, and its task may start again"
         # The error of a child is passed on unchanged: the lost workers belonged to the child.
         if is_lost and line.takeovers < TAKEOVERS_MAX and not resource.startswith("workflow:"):
             yield f"tells of a lost worker after {line.takeovers} losses"

@@ -319,14 +319,18 @@ def _woken_ms(case: Case, place: tuple[str, int, int]) -> int:
 
 def _owners(history: StoredHistory) -> Iterator[str]:
     """Check the number of owners. An attempt that loses its owner has a bounded number of
-    successors. A function that was unknown has as many again.
+    successors. A function that was unknown has as many again. An owner that extends its lease is
+    no successor.
     """
     claims: Counter[str] = Counter()
+    owners: dict[str, str] = {}
     for event in history.events:
         frame = str(event.holdfast.get("frame", ""))
         if event.type.endswith(_BEGINS_ANEW):
             claims[frame] = 0
         elif event.type == "Claimed":
-            claims[frame] += 1
+            owner = event.holdfast["claim"][0]
+            claims[frame] += owners.get(frame) != owner
+            owners[frame] = owner
             if claims[frame] > TAKEOVERS_MAX + 1:
                 yield f"{history.run}: an attempt was claimed {claims[frame]} times"

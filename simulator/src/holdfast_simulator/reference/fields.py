@@ -17,7 +17,9 @@ from holdfast_simulator.rulings import LinePath, Ruling, Visit
 TIMEOUT: Final = "States.Timeout"
 RUNTIME: Final = "States.Runtime"
 #: How an attempt fails without a word from the task: the ruling is taken at its word.
-FATES: Final = frozenset({TIMEOUT, "Holdfast.WorkerLost", "Holdfast.TooDeep", "InvalidArguments"})
+FATES: Final = frozenset(
+    {TIMEOUT, "Holdfast.WorkerLost", "StepInterrupted", "Holdfast.TooDeep", "InvalidArguments"}
+)
 _SECONDS_MAX: Final = 99_999_999
 
 

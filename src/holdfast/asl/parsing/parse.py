@@ -291,6 +291,7 @@ def _task(name: str, state: StateJson, read: StateFields, where: str) -> TaskSta
         retry=_retriers(state),
         catch=_catchers(state, read, where),
         poll=read_poll(state),
+        is_at_most_once=state.get("Holdfast", {}).get("AtMostOnce", False),
     )
 
 

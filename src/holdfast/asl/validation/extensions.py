@@ -110,15 +110,21 @@ _POLL: Final = ObjectShape(
     },
     required=("Seconds", "Backoff", "SecondsMax"),
 )
-TASK: Final = ObjectShape({"Poll": FieldRule(_POLL.check)}, required=("Poll",))
+TASK: Final = ObjectShape({"Poll": FieldRule(_POLL.check), "AtMostOnce": FieldRule(values.boolean)})
 
 _DELAYS: Final = values.list_of(values.integer(0, RETRY_DELAY_SECONDS_MAX))
 RETRIER: Final = ObjectShape({"Delays": FieldRule(_DELAYS)}, required=("Delays",))
 
 
 def check_poll(scope: RuleScope, state: dict[str, Any], location: str) -> None:
-    """Check that each polled task has a rule for its next call, and that no other task has one."""
-    resource = state.get("Resource")
+    """Check that each polled task has a rule for its next call, and that no other task has one.
+    `AtMostOnce` is for tasks that a worker runs itself.
+    """
+    resource, extension = state.get("Resource"), state.get("Holdfast", {})
+    if isinstance(extension, dict) and "AtMostOnce" in extension:
+        if not (isinstance(resource, str) and resource.startswith("holdfast:task:")):
+            scope.refuse(location, "Expected 'AtMostOnce' for holdfast:task:NAME, and for no other")
+        return
     is_called_again = isinstance(resource, str) and is_polled(resource)
     if is_called_again != ("Holdfast" in state):
         message = "Expected 'Holdfast' with 'Poll' for a resource that is polled, and for no other"

@@ -11,7 +11,7 @@ from typing import Any, Final, assert_never
 from holdfast.api.payloads import display, reference_of
 from holdfast.api.runs_on import BatchJob, Fargate, Lambda, Worker
 from holdfast.api.services import HTTP_TARGET, AwsCall, ServiceCall
-from holdfast.api.surface import CompensationFailed, Retry, Task
+from holdfast.api.surface import CompensationFailed, Retry, StepInterrupted, Task
 from holdfast.asl import error_names
 from holdfast.asl.resources import CHOSEN_POOL, CONTAINER, POLL, POOL, SEND, SEND_LATER
 from holdfast.compiler.context import TypedQuery
@@ -99,6 +99,8 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
         state["HeartbeatSeconds"] = int(task.heartbeat.total_seconds())
     if task.retry is not None and task.retry.max_attempts > 1:
         state["Retry"] = _retriers(machine, task.retry)
+    if task.at_most_once:
+        state = _at_most_once(state, task.retry)
     if task.polling is not None:
         polling = task.polling
         state["Holdfast"] = {
@@ -121,6 +123,17 @@ def task_state(machine: MachineParts, task: Task[..., Any], arguments: Any) -> d
             return state
         case _:
             assert_never(task.runs_on)
+
+
+def _at_most_once(state: dict[str, Any], retry: Retry | None) -> dict[str, Any]:
+    """Return the state of a task whose attempts each start it at most once. A retry rule for all
+    errors does not include the loss of the worker.
+    """
+    state = {**state, "Holdfast": {"AtMostOnce": True}}
+    if "Retry" in state and (retry is None or StepInterrupted not in retry.on):
+        unrepeated = {"ErrorEquals": [StepInterrupted.__name__], "MaxAttempts": 0}
+        state["Retry"] = [unrepeated, *state["Retry"]]
+    return state
 
 
 #: The retry for a worker of a pool that misses its heartbeats, and is therefore lost. The attempt

@@ -199,6 +199,10 @@ def _shielded_by_author(extension: Mapping[str, Any]) -> Iterator[Sequence[str]]
 #: The fields of a state that AWS Step Functions does not have. Each has the message and the help
 #: for the author.
 _LANES: Final[Mapping[str, tuple[str, str]]] = {
+    "AtMostOnce": (
+        "Step Functions does not tell whether a function has run when its answer is lost",
+        "@task  # without at_most_once=; its idempotency_key keeps a second run harmless",
+    ),
     "Needed": ("branches cannot end before all of them are over on Step Functions", _FIRST),
     "Tolerated": ("one failed branch fails them all on Step Functions", _TOLERATED),
     "ReturnErrors": ("branches cannot be cancelled before they end on Step Functions", _RETURNED),

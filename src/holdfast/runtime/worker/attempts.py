@@ -20,7 +20,7 @@ from holdfast.asl.resources import is_request, started_by
 from holdfast.core import facts
 from holdfast.core.commands import Command, RunAttempt, StartTimer
 from holdfast.core.facts import Fact
-from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, MachineOrigin
+from holdfast.core.state import ANSWERED_LATER, Attempt, Awaiting, Execution, Lease, MachineOrigin
 from holdfast.core.waits import attempts_of, is_frozen, pending_commands
 from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
@@ -120,11 +120,15 @@ class Attempts:
     setting: WorkerConfig
     errand: Delivery
     log: Log
+    #: Returns the program of the execution's definition.
+    program: Callable[[], Program]
     begun: dict[Ticket, Begun] = field(default_factory=dict)
     taken: set[Ticket] = field(default_factory=set)
     has_run_tasks: bool = False
     permits: Permits = field(init=False)
     _has_limits: bool = field(init=False)
+    _once_program: Program | None = None
+    _once_states: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         owner, book = self.errand.delivery.owner, self.setting.gates.book
@@ -145,21 +149,52 @@ class Attempts:
         taken_over: list[Fact] = []
         is_overtaken = self.errand.is_overtaken(self.log)
         places = self.errand.places(self.log) if self.errand.is_recovering else None
+        once = self._once(self.log.state)
         for attempt in attempts_of(self.log.state):
             ticket, claim = ticket_of(attempt), attempt.claim
             if is_overtaken and not self.errand.has_message_of(claim):
                 continue
             if claim is None:
                 if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
-                    taken_over += self._take_unclaimed(attempt, places, now_ms)
+                    taken_over += self._take_unclaimed(attempt, places, once, now_ms)
             elif self.errand.is_handed(claim) and not self.errand.is_recovering:
-                self.taken.add(ticket)
+                if ticket in once:
+                    taken_over.append(facts.TakenOver(*ticket, is_handed=True))
+                else:
+                    self.taken.add(ticket)
             elif self.errand.may_take_over and self.errand.has_lost(claim, now_ms):
                 taken_over.append(facts.TakenOver(*ticket))
         return taken_over
 
+    def _once(self, state: Execution) -> frozenset[Ticket]:
+        """Return the attempts that start their task at most once.
+
+        Such an attempt begins only under a lease of this delivery that is in the log. A later
+        delivery that finds another worker's lease there knows that the task may have started, and
+        the attempt fails (`core/advance.py`, `_taken_over`).
+        """
+        program = self.program()
+        if self._once_program is not program:
+            self._once_program = program
+            self._once_states = frozenset(
+                name
+                for name, one in program.states.items()
+                if isinstance(one, TaskState) and one.is_at_most_once
+            )
+        if not self._once_states:
+            return frozenset()
+        return frozenset(
+            ticket_of(frame.waiting)
+            for frame in state.frames.values()
+            if isinstance(frame.waiting, Attempt) and frame.position in self._once_states
+        )
+
     def _take_unclaimed(
-        self, attempt: Attempt, places: RequestedWork | None, now_ms: int
+        self,
+        attempt: Attempt,
+        places: RequestedWork | None,
+        once: frozenset[Ticket],
+        now_ms: int,
     ) -> list[Fact]:
         """Choose an attempt without a lease, if this delivery should run it. Return its take-over,
         if one is needed. `places` bounds the number of take-overs of a recovering delivery.
@@ -170,6 +205,8 @@ class Attempts:
         """
         ticket, is_wake = ticket_of(attempt), self.errand.is_wake_of_attempt(attempt)
         if places is None:
+            if is_wake and ticket in once:
+                return [facts.TakenOver(*ticket)]
             if is_wake:
                 self.taken.add(ticket)
             return []
@@ -189,13 +226,21 @@ class Attempts:
         """
         claims: list[Fact] = []
         next_ms = NEVER_MS
+        once = self._once(state)
         if state.paused is not None:
-            return self._claim_in_pause(state), next_ms
-        for attempt in attempts_of(state):
+            claims = self._claim_in_pause(state)
+            if not once:
+                return claims, next_ms
+        open_attempts = (frame.waiting for frame in state.frames.values())
+        frozen = [one for one in open_attempts if isinstance(one, Attempt)]
+        for attempt in attempts_of(state) if state.paused is None else frozen:
             ticket, claim = ticket_of(attempt), attempt.claim
+            # An attempt that starts its task at most once would fail without a lease.
+            is_once = ticket in once and claim is not None and self._is_mine(claim)
             # Skip an attempt that this delivery does not run, or that another worker has taken
             # over: the lease belongs to the other worker.
-            if ticket not in self.taken or (claim and not self.errand.is_handed(claim)):
+            is_taken = ticket in self.taken and (claim is None or self.errand.is_handed(claim))
+            if not is_once and (state.paused is not None or not is_taken):
                 continue
             late_ms = claim.until_ms - CLAIM_GRACE_MS if claim else attempt.due_ms + CLAIM_LATE_MS
             if late_ms <= now_ms:
@@ -203,6 +248,13 @@ class Attempts:
             else:
                 next_ms = min(next_ms, late_ms)
         return claims, next_ms
+
+    def needs_leases(self, state: Execution) -> bool:
+        """Return True when `claim_late` may find an attempt that needs a lease."""
+        return bool(self.taken) or bool(self._once(state))
+
+    def _is_mine(self, claim: Lease) -> bool:
+        return claim.owner == self.errand.delivery.owner
 
     def _claim_in_pause(self, state: Execution) -> list[Fact]:
         """At a pause: return leases for attempts that run without one, and drop those that have not
@@ -270,13 +322,14 @@ class Attempts:
     def may_run_first(self, state: Execution, held_until_ms: int) -> bool:
         """Return True when the first tasks may run before record 0 is committed (R3).
 
-        They wait for record 0 in four cases:
+        They wait for record 0 in five cases:
         * A timer may be due before the tasks end. Without a log, no message would wake the
           execution for it.
         * Another workflow called this one. Hosts of two deployments may have sent its start, each
           with its own definition, and record 0 decides between them.
         * The task calls a workflow. If the worker crashed and the execution was stopped before the
           next delivery, no log would name the child, and it would run on.
+        * The task starts at most once, and the log has to know its lease before.
         * The task is a command, such as sending an event. The worker stores the command under its
           entry number, and without the log another delivery could use that number for a different
           step.
@@ -287,6 +340,7 @@ class Attempts:
         timers = [command for command in pending_commands(state) if isinstance(command, StartTimer)]
         return (
             bool(attempts)
+            and not self._once(state)
             and all(timer.due_ms > held_until_ms for timer in timers)
             and all(
                 (attempt.timeout_seconds or 0) <= FAST_PATH_TIMEOUT_SECONDS_MAX

@@ -169,7 +169,7 @@ class Processing:
         tenant, run, delivery = errand.body["t"], errand.body["run"], errand.delivery
         owner, message = delivery.owner, delivery.message_id
         self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
-        self.attempts = Attempts(setting, errand, self.log)
+        self.attempts = Attempts(setting, errand, self.log, lambda: self.program)
         self.moments = DecisionInputsFactory(
             errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         )
@@ -490,7 +490,7 @@ class Processing:
                 if is_due(state, now_ms - 2 * CLOCK_ERROR_MS):
                     self.facts += yield from self._past_timeouts(state, now_ms)
                 until_ms = NEVER_MS
-                if self.attempts.taken:
+                if self.attempts.needs_leases(state):
                     claims, until_ms = self.attempts.claim_late(state, now_ms)
                     self.facts += claims
             until_ms = min(limit_ms, until_ms)
