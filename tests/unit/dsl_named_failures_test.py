@@ -407,6 +407,8 @@ STEPS = {
     "n = (at - execution_started()).days": "TypeError",
     "while at > execution_started() - wait: n += 1; at = at - days(1000)": "Exception",
     "sleep(wait * 2 + wait)": "Exception",
+    "at += days(n); wait += wait; at -= wait; sleep_until(at)": "Exception",
+    "days_of = {1: at}; days_of[1] -= wait; sleep_until(days_of[1])": "OverflowError",
     "if wait > hours(1): n = n // (n - n)": "Exception",
 }
 

@@ -14,7 +14,7 @@ from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.expressions.typed_dicts import displayed
 from holdfast.compiler.ir import Assign, Target
 from holdfast.compiler.statements.changes import (
-    is_named_division,
+    is_named_change,
     lower_extension,
     lower_item_assignment,
     lower_item_change,
@@ -373,7 +373,9 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
     if isinstance(entry, Held) and lower_merge(statements, node, name):
         return
     read = ast.copy_location(ast.Name(name, ast.Load()), node.target)
-    if isinstance(entry, Held) and (entry.type == DECIMAL or is_named_division(statements, node)):
+    if isinstance(entry, Held) and (
+        entry.type == DECIMAL or is_named_change(statements, node, entry.type)
+    ):
         # A step computes the sum, or a test of the divisor stands before it. Both replace
         # expressions, so the sum must be one.
         whole = ast.copy_location(ast.BinOp(read, node.op, node.value), node)

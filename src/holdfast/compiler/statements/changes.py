@@ -49,8 +49,12 @@ from holdfast.compiler.steps.helpers import find_step
 from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
+    DATE,
+    DATETIME,
     DECIMAL,
+    DURATION,
     INT,
+    WRITTEN_DURATION,
     DictOf,
     ListOf,
     ModelOf,
@@ -181,7 +185,7 @@ def lower_item_change(
     read = ast.Subscript(target.value, target.slice, ast.Load())
     old = named_item(statements, target, place.lower(ast.copy_location(read, target)))
     key = place.lower(target.slice)
-    if old.type == DECIMAL or is_named_division(statements, node):
+    if old.type == DECIMAL or is_named_change(statements, node, old.type):
         whole = ast.BinOp(ast.copy_location(read, target), node.op, node.value)
         total = statements.unit.rewritten(target, ast.copy_location(whole, node))
         lower_item_assignment(statements, node, target, name, total)
@@ -212,10 +216,16 @@ def lower_item_change(
         _assign_item(statements, node, target, name, parts, is_there=True)
 
 
-def is_named_division(statements: Statements, node: ast.AugAssign) -> bool:
-    """Return True for `n //= k` in a `try` whose handler names the error of a division by zero."""
+def is_named_change(statements: Statements, node: ast.AugAssign, old: Type) -> bool:
+    """Return True for `n //= k`, or for `when += wait`, in a `try` whose handler names the error of
+    a division by zero, or of a moment or a duration. `old`: the type of the value before.
+    """
     is_division = isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod)
-    return is_division and is_caught(statements.expressions, "ZeroDivisionError")
+    if is_division and is_caught(statements.expressions, "ZeroDivisionError"):
+        return True
+    is_of_time = old in (DATE, DATETIME, DURATION, WRITTEN_DURATION)
+    errors = ("OverflowError", "ValueError")
+    return is_of_time and any(is_caught(statements.expressions, error) for error in errors)
 
 
 def _read_first(
