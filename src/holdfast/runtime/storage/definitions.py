@@ -22,7 +22,7 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, requ
 _FORMATS: Final = Formats(oldest=FORMAT, newest=2, asked=FORMAT)
 #: The fields since format 2, as they are written. A text of the author with the same characters
 #: gives its definition format 2 as well, which does no harm.
-_FIELDS_OF_2: Final = ('"ReturnErrors": ', '"kept": false')
+_FIELDS_OF_2: Final = ('"ReturnErrors": ', '"AtMostOnce": ', '"Delays": ', '"kept": false')
 
 
 @dataclass(frozen=True, slots=True)
