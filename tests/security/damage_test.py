@@ -388,7 +388,7 @@ def _sent(belt: Belt) -> list[dict[str, Any]]:
 
 DEFINITIONS = [
     Case("no format", change(f=None), BUG),
-    Case("a newer format", change(f=2), NEWER),
+    Case("a newer format", change(f=3), NEWER),
     Case("no document", change(doc=None), BUG),
     Case("a document that is text", change(doc="{}"), BUG),
     Case("a document of other bytes", change(doc=b"\x00" * 9), BUG),
