@@ -286,5 +286,5 @@ class Bounded(BaseModel):
 
 
 @workflow
-def bounded(given: Bounded, ratio: Annotated[float, Field(gt=0.25, lt=0.5)]) -> float:
+def within_bounds(given: Bounded, ratio: Annotated[float, Field(gt=0.25, lt=0.5)]) -> float:
     return given.ratio + ratio

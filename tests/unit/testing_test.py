@@ -353,7 +353,7 @@ def flow(text: str) -> str:
 
 
 def test_numbers_are_drawn_within_their_bounds() -> None:
-    assert check_workflow(flows.bounded, examples=60, seed=1, stops=False)["SUCCEEDED"] == 60
+    assert check_workflow(flows.within_bounds, examples=60, seed=1, stops=False)["SUCCEEDED"] == 60
 
 
 def test_a_generated_input_without_a_strategy_is_named() -> None:
