@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import uuid
 from datetime import timedelta
-from typing import Any
+from decimal import Decimal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, HttpUrl
+from pydantic import BaseModel, Field, HttpUrl
 
 from holdfast import (
     BlockTimeout,
@@ -276,3 +277,14 @@ def number_in(bag: dict[str, Any]) -> str:
         case {"n": int(n)}:
             return numbered(n)
     return ""
+
+
+class Bounded(BaseModel):
+    ratio: float = Field(ge=0, le=1)
+    number: int = Field(gt=5, default=6)
+    price: Decimal = Field(ge=Decimal("0.5"), lt=2)
+
+
+@workflow
+def within_bounds(given: Bounded, ratio: Annotated[float, Field(gt=0.25, lt=0.5)]) -> float:
+    return given.ratio + ratio

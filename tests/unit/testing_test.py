@@ -352,6 +352,10 @@ def flow(text: str) -> str:
         assert set(ended) == {"SUCCEEDED", "FAILED"}
 
 
+def test_numbers_are_drawn_within_their_bounds() -> None:
+    assert check_workflow(flows.within_bounds, examples=60, seed=1, stops=False)["SUCCEEDED"] == 60
+
+
 def test_a_generated_input_without_a_strategy_is_named() -> None:
     with pytest.raises(ScriptError, match=r"no value can be drawn for link: .*inputs=\{'link': "):
         check_workflow(flows.count_for_ever, examples=50, seed=1)

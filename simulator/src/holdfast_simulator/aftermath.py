@@ -11,12 +11,14 @@ from typing import Any, Final
 from holdfast.core.advance import is_redriven_by
 from holdfast.core.diagnosis import should_move_since
 from holdfast.core.facts import RedriveRequested
+from holdfast.core.run_ids import parent_run
 from holdfast.errors import HoldfastError
 from holdfast.limits import STUCK_SECONDS, WATCH_GRID_SECONDS, WATCH_LOOK_SECONDS_MAX
 from holdfast.resources import WORK
 from holdfast.runtime import inbox
 from holdfast.runtime.effects import Get, Handler
 from holdfast.runtime.maintenance import doctor, quarantine
+from holdfast.runtime.messages import START
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.spread import Spread
 from holdfast_simulator.faults import run_of
@@ -26,9 +28,9 @@ from holdfast_simulator.invariants.commands import forgotten
 from holdfast_simulator.invariants.dues import late_ms_max, stuck_ms_max
 from holdfast_simulator.invariants.heard import unheard
 from holdfast_simulator.invariants.rests import Rests
-from holdfast_simulator.queues import AnyQueueName
+from holdfast_simulator.queues import AnyQueueName, Received
 from holdfast_simulator.services import DEAD_LETTERS, WORK_QUEUES, Services
-from holdfast_simulator.simulation import Simulation
+from holdfast_simulator.simulation import Simulation, whose
 
 _QUEUES: Final[tuple[AnyQueueName, ...]] = (*WORK_QUEUES, *DEAD_LETTERS)
 #: The time between the alarm and the operator's repair.
@@ -220,6 +222,11 @@ def _answer(services: Services, handler: Handler) -> Any:
 def redrive_letters(simulation: Simulation) -> None:
     """Send every dead letter once more, from the queues and from their dead-letter queues. An ended
     execution must not change (I19).
+
+    An execution whose start was lost may never have begun: nothing leads to the child of a Map once
+    its parent has ended, and a row leads to another start only after up to an hour. A dead letter
+    of that start begins the execution now, as a start that comes late does, so it may change. I16
+    checks that such an execution ends, too.
     """
     oldest_ms = simulation.now_ms - _RETENTION_MS
     letters = [letter for letter in simulation.letters if letter.sent_at > oldest_ms]
@@ -227,6 +234,7 @@ def redrive_letters(simulation: Simulation) -> None:
     if not letters or simulation.open or _is_redrive_wished(simulation.services):
         return
     before, ran = _contents(simulation), len(simulation.evidence.ran)
+    unbegun = _unbegun(simulation, letters)
     for letter in letters:
         for queue in ("work", "work-dlq", "starts", "starts-dlq"):
             simulation.services.queue(queue).put_back(letter)
@@ -238,10 +246,31 @@ def redrive_letters(simulation: Simulation) -> None:
     simulation.run_until(simulation.now_ms + _SETTLING_MS)
     redriven = simulation.evidence.redriven
     redriven += [
-        f"a dead letter changed {place}" for place in sorted(_contents(simulation) ^ before)
+        f"a dead letter changed {place}"
+        for place in sorted(_contents(simulation) ^ before)
+        if not _is_of(unbegun, _whose(place.partition(" ")[0])[1])
     ]
-    if len(simulation.evidence.ran) > ran:
+    if any(not _is_of(unbegun, one.run) for one in simulation.evidence.ran[ran:]):
         redriven.append("a dead letter ran a task of an execution that had ended")
+
+
+def _unbegun(simulation: Simulation, letters: list[Received]) -> set[str]:
+    """Return the executions of these start messages that have no log because a start was lost."""
+    lost = simulation.evidence.lost | simulation.evidence.lost_starts
+    return {
+        run_of(letter.body)
+        for letter in letters
+        if letter.body["k"] == START
+        and run_of(letter.body) in lost
+        and whose(letter.body) not in simulation.begun
+    }
+
+
+def _is_of(runs: set[str], run: str | None) -> bool:
+    """Return True when the execution, or one around it, is among `runs`."""
+    while run is not None and run not in runs:
+        run = parent_run(run)
+    return run is not None
 
 
 def _is_redrive_wished(services: Services) -> bool:

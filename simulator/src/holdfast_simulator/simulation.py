@@ -112,7 +112,8 @@ class Simulation:
         self.watcher = Watcher(self.evidence.marks, self.services, lambda: self.now_ms)
         #: The executions whose newest record is not their end: (tenant, run).
         self.open: set[tuple[str, str]] = set()
-        self._begun: set[tuple[str, str]] = set()
+        #: The executions with a first record: (tenant, run).
+        self.begun: set[tuple[str, str]] = set()
         #: Called for each record written to a log, and for each minute at which a row is due.
         self.on_record: list[Callable[[str, str], None]] = []
         self.on_begin: list[Callable[[RunTask], None]] = []
@@ -385,7 +386,7 @@ class Simulation:
         skew_ms = process.host.skew_ms
         wrote = Wrote(tenant, run, int(item["sk"]), str(item["w"]), self.now_ms, skew_ms)
         self.evidence.wrote.append(wrote)
-        self._begun.add((tenant, run))
+        self.begun.add((tenant, run))
         place = (tenant, run, wrote.sequence)
         self.orphans.wrote(place, str(item["m"]), process.name.partition(":")[0])
         if item["st"] == "RUNNING":
@@ -440,7 +441,7 @@ class Simulation:
                 case "vanished" if faults.may_vanish(message.body):
                     self.lose(message.body)
                 case "late":
-                    self.late[_whose(message.body)] += 1
+                    self.late[whose(message.body)] += 1
                     self.after(self.pause_ms("late"), partial(self._arrive, one))
                 case _:
                     self._enqueue(one)
@@ -448,7 +449,7 @@ class Simulation:
     def lose(self, body: Any) -> None:
         """Purges the queue, as an operator may."""
         is_guarded = body["k"] == START and "lane" not in (body.get("parent") or {})
-        if is_guarded and _whose(body) not in self._begun:
+        if is_guarded and whose(body) not in self.begun:
             self.evidence.marks[Seen.START_VANISHED] += 1
             self.evidence.lost_starts.add(faults.run_of(body))
         else:
@@ -456,7 +457,7 @@ class Simulation:
             self.evidence.lost.add(faults.run_of(body))
 
     def _arrive(self, effect: Send) -> None:
-        self.late[_whose(effect.messages[0].body)] -= 1
+        self.late[whose(effect.messages[0].body)] -= 1
         self._enqueue(effect)
 
     def _enqueue(self, effect: Send) -> None:
@@ -524,7 +525,7 @@ class Simulation:
         self.at(max(until_ms, self.now_ms + 1), answer)
 
 
-def _whose(body: Any) -> tuple[str, str]:
+def whose(body: Any) -> tuple[str, str]:
     return str(body["t"]), faults.run_of(body)
 
 

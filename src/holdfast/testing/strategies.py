@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, Union
@@ -14,6 +15,7 @@ from uuid import UUID
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+    from pydantic.fields import FieldInfo
 
 #: Letters for which encodings, cases and escapes differ. `{%` begins an expression in ASL.
 _LETTERS: Final = "ab09 _-.,:{%}\"'\\/$äßÉ✓😀"
@@ -34,7 +36,8 @@ def values_of(annotation: Any) -> SearchStrategy[Any]:
         return scalar
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        return _valid(values_of(arguments[0]), annotation)
+        inner = _between(arguments[0], arguments[1:])
+        return _valid(values_of(arguments[0]) if inner is None else inner, annotation)
     if origin is Literal:
         return st.sampled_from(arguments)
     if origin in (Union, types.UnionType):
@@ -100,7 +103,7 @@ def _of_class(annotation: Any) -> SearchStrategy[Any]:
         return st.sampled_from(annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         fields = {
-            info.alias or name: st.deferred(_drawing(info.annotation))
+            info.alias or name: st.deferred(_drawing(_constrained(info)))
             for name, info in annotation.model_fields.items()
         }
         return _valid(st.fixed_dictionaries(fields), annotation)
@@ -111,6 +114,44 @@ def _of_class(annotation: Any) -> SearchStrategy[Any]:
             annotation,
         )
     return st.from_type(annotation)
+
+
+def _constrained(info: FieldInfo) -> Any:
+    """Return the annotation of a field with its constraints, `x: float = Field(ge=0)`."""
+    if not info.metadata:
+        return info.annotation
+    return typing.Annotated[(info.annotation, *info.metadata)]
+
+
+def _between(annotation: Any, metadata: Sequence[Any]) -> SearchStrategy[Any] | None:
+    """Return a strategy for numbers within the bounds of the metadata; None for another type.
+
+    Without it nearly all numbers would be refused, and few examples would be left of those that the
+    test asks for.
+    """
+    from hypothesis import strategies as st  # noqa: PLC0415
+
+    parts = _PARTS_OF_ONE.get(annotation)
+    if parts is None:
+        return None
+    rules = [rule for one in metadata for rule in getattr(one, "metadata", (one,))]
+    lows = [value for rule in rules for value in _named(rule, ("ge", "gt"))]
+    highs = [value for rule in rules for value in _named(rule, ("le", "lt"))]
+    if not lows and not highs:
+        return None
+    low = max(lows) if lows else min(highs) - _INTEGER_MAX
+    high = min(highs) if highs else low + _INTEGER_MAX
+    numbers = st.integers(math.ceil(low * parts), math.floor(high * parts))
+    return numbers if annotation is int else numbers.map(lambda one: annotation(one) / parts)
+
+
+#: In how many parts a drawn number divides one.
+_PARTS_OF_ONE: Final[Mapping[Any, int]] = {int: 1, float: 1_024, Decimal: 100}
+
+
+def _named(rule: Any, names: tuple[str, ...]) -> list[Any]:
+    values = (getattr(rule, name, None) for name in names)
+    return [value for value in values if value is not None]
 
 
 def _drawing(annotation: Any) -> Any:

@@ -193,6 +193,10 @@ def _late(case: Case) -> Iterator[tuple[StoredHistory, ExpectedMoment, int]]:
 
 
 def dead_letters(case: Case) -> Iterator[str]:
+    """Check that a dead letter which is sent again at the end changes no execution that has ended.
+    An execution that never began, because its start was lost, has not ended: its dead start begins
+    it.
+    """
     yield from case.schedule.redriven
 
 

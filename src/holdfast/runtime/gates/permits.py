@@ -494,7 +494,12 @@ def slow_down(memory: GateMemory, gate_id: GateId, rule: LimitRule, hold_ms: int
         gate = gate_from((yield Get(tables.MAIL, keys.gate(str(gate_id)), keys.ONLY)))
         is_first = not gates.is_slowing(gate, now_ms)
         if not is_first and not part.is_rate:
-            return
+            if gate.is_closed(now_ms):
+                # The refused call was under way when the limit closed.
+                return
+            # The limit has opened since the last refusal, and this call began after it. Without
+            # another pause, the dependency would be called again at once.
+            is_first = True
         slower = gates.slow_down if is_first else gates.slow_further
         written = yield slower(gate_id, part, gate, now_ms, hold_ms)
         gate = memory.see(gate_id, written.item, now_ms)
