@@ -11,7 +11,7 @@ when they are `FIRST_MS` old (`maintenance/lost_starts.py`):
               reported to its parent; otherwise it sends the message again, and puts a row for
               the next check
 
-**Cost.** One write for each start, and one read; two reads for a child. An input is compressed where
+**Cost.** One write for each start, and one read; for a child two reads. An input is packed where
 that saves a write unit. The sweeper stores for each shard the key up to which it has read, so it
 deletes no rows; TTL does.
 
