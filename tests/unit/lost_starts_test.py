@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import ServiceFault
 from holdfast.limits import START_INPUT_BYTES_MAX, START_RESENT_SECONDS_MAX
 from holdfast.runtime.driver import run as run_handler
-from holdfast.runtime.effects import Effect, Put, TaskSucceeded
+from holdfast.runtime.effects import Effect, Put, PutIfAbsent, TaskSucceeded
 from holdfast.runtime.maintenance import lost_starts, quarantine
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys
@@ -116,6 +116,25 @@ def test_a_child_whose_start_is_lost_begins_and_its_parent_ends() -> None:
     family.world.hook = purge_once
     assert family.run().state.status == "SUCCEEDED"
     assert is_purged
+
+
+def test_a_child_whose_worker_crashed_before_its_report_and_whose_queue_is_purged_reports() -> None:
+    outer = machine({"it": call_of("inner", Arguments={})})
+    inner = machine({"work": call("work", Arguments={})})
+    family = Family({"outer": outer, "inner": inner}, lambda _: TaskSucceeded({}))
+    crashes = 0
+
+    def crash_and_purge(world: SimulatorWorld, effect: Effect, when: When) -> None:
+        nonlocal crashes
+        is_report = isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("t#")
+        if is_report and when == "before" and not crashes:
+            crashes += 1
+            world.services.queue("work").messages.clear()
+            raise Killed
+
+    family.world.hook = crash_and_purge
+    assert family.run().state.status == "SUCCEEDED"
+    assert crashes == 1
 
 
 def test_a_quarantined_start_is_left_to_its_operator() -> None:

@@ -14,7 +14,7 @@ from holdfast.asl.program import Json
 from holdfast.errors import RequestError, ServiceFault
 from holdfast.resources import API, EVENTS, SWEEPER
 from holdfast.runtime.commands.api import Front
-from holdfast.runtime.effects import Get, Handler, Query, RunTask
+from holdfast.runtime.effects import Get, Handler, Item, Query, RunTask
 from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
@@ -34,6 +34,7 @@ from holdfast_simulator.scenarios import Brought
 from holdfast_simulator.services import DEAD_LETTERS
 from holdfast_simulator.simulation import SWEEP_MS, Simulation
 from holdfast_simulator.skipping import Skipping
+from holdfast_simulator.unreported import is_unreported
 
 TENANT: Final = "default"
 OTHER_TENANT: Final = "other"
@@ -363,7 +364,9 @@ class Minute:
         ]
 
     def _start_shards(self) -> list[int]:
-        """Return the shards with a row of a start that has not ended and was not read."""
+        """Return the shards with an unread row of a start that has not ended, or that has ended
+        without a report to its parent.
+        """
         services = self._simulation.services
         perform = services.perform
         until = keys.due_until(self._simulation.now_ms - FIRST_MS)
@@ -375,14 +378,16 @@ class Minute:
             after = None if read is None else str(read["to"])
             partition = keys.pending_starts(shard)
             rows = perform(Query(tables.MAIL, partition, after=after, until=until))
-            if not all(self._has_ended(str(row["t"]), str(row["run"])) for row in rows):
+            if not all(self._is_settled(row) for row in rows):
                 found.append(shard)
         return found
 
-    def _has_ended(self, tenant: str, run: str) -> bool:
-        log = Query(tables.EXECUTIONS, keys.execution(tenant, run), reverse=True, limit=1)
-        newest = self._simulation.services.perform(log)
-        return bool(newest) and newest[0]["st"] != "RUNNING"
+    def _is_settled(self, start: Item) -> bool:
+        pk = keys.execution(str(start["t"]), str(start["run"]))
+        services = self._simulation.services
+        newest = services.perform(Query(tables.EXECUTIONS, pk, reverse=True, limit=1))
+        has_ended = bool(newest) and newest[0]["st"] != "RUNNING"
+        return has_ended and not is_unreported(services, start)
 
     def _revive(self, queue: AnyQueueName, host: SimulatedHost) -> None:
         services = self._simulation.services

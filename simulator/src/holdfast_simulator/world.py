@@ -47,6 +47,7 @@ from holdfast.runtime.worker.leases import ReceivedMessage
 from holdfast.runtime.worker.loop import deliver
 from holdfast_simulator.queues import Received
 from holdfast_simulator.services import DEAD_LETTERS, WORK_QUEUES, Services
+from holdfast_simulator.unreported import is_unreported
 
 When: TypeAlias = Literal["before", "after"]
 Hook: TypeAlias = Callable[["SimulatorWorld", Effect, When], None]
@@ -243,8 +244,9 @@ class SimulatorWorld:
         return max(-(-earliest_ms // period_ms) * period_ms, self.now_ms)
 
     def _lost_start_ms(self) -> list[int]:
-        """When the sweeper reads the rows of starts that have no log. Those that have one lead to
-        nothing as a rule, and a sweep for them would only move the clock.
+        """Return when the sweeper reads the rows of starts that have no log, and of children that
+        have ended without a report to their parent. Other rows lead to nothing as a rule, and a
+        sweep for them would only move the clock.
         """
         found: list[int] = []
         for shard in range(STARTS.count(self.spread)):
@@ -256,7 +258,10 @@ class SimulatorWorld:
                 int(str(row["sk"])[:15]) + FIRST_MS
                 for row in self.services.partition(tables.MAIL, partition)
                 if str(row["sk"]) > read
-                and not self.services.has_partition(tables.EXECUTIONS, _log_of(row))
+                and (
+                    not self.services.has_partition(tables.EXECUTIONS, _log_of(row))
+                    or is_unreported(self.services, row)
+                )
             ]
         return found
 

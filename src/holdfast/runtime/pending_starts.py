@@ -7,12 +7,13 @@ when they are `FIRST_MS` old (`maintenance/lost_starts.py`):
 
     10:00:00  the API puts the row 10:00:00#T#run, sends the message, answers the caller
     10:00:01  a worker begins the log
-    10:16:00  the sweeper reads the row: the execution has ended, or has a watchdog row
-              otherwise it sends the message again, and puts a row for the next check
+    10:16:00  the sweeper reads the row: the execution has a watchdog row, or has ended and
+              reported to its parent; otherwise it sends the message again, and puts a row for
+              the next check
 
-**Cost.** One write for each start, and one read. An input is compressed where that saves a write
-unit. The sweeper stores for each shard the key up to which it has read, so it deletes no rows; TTL
-does.
+**Cost.** One write for each start, and one read; for a child two reads. An input is packed where
+that saves a write unit. The sweeper stores for each shard the key up to which it has read, so it
+deletes no rows; TTL does.
 
 **A late put.** The sweeper never reads a row that is put below that key. The key is always at least
 `FIRST_MS` in the past, and the API's function ends after half a minute, so its row cannot be that

@@ -8,6 +8,8 @@ from holdfast.errors import ServiceFault
 from holdfast.runtime import pending_starts
 from holdfast.runtime.effects import NoResult
 from holdfast.runtime.maintenance import lost_starts
+from holdfast_simulator.scenarios import Scenario
+from tests.builders import machine
 from tests.sim.planted.kit import Patch, Planted
 from tests.sim.planted.protocol import STEPS
 
@@ -49,6 +51,28 @@ def _check_after_a_day(patch: Patch) -> None:
     patch.setattr(lost_starts, "FIRST_MS", _DAY_MS)
 
 
+def _see_no_missing_report(patch: Patch) -> None:
+    """A child that has ended counts as one that has reported."""
+
+    def has_reported(_: object) -> NoResult:
+        yield from ()
+        return True  # type: ignore[return-value]
+
+    patch.setattr(lost_starts, "_has_reported", has_reported)
+
+
+#: A child that ends in the delivery of its start has no watchdog row.
+CALLS: Final = Scenario(
+    "a short child",
+    "a call without a time-out",
+    {
+        "main": machine(
+            {"call": {"Type": "Task", "Resource": "holdfast:workflow:short", "End": True}}
+        ),
+        "short": machine({"done": {"Type": "Succeed"}}),
+    },
+)
+
 _I16: Final = frozenset({"I16"})
 
 PLANTED = (
@@ -76,5 +100,12 @@ PLANTED = (
         frozenset({"I17"}),
         STEPS,
         _PURGED,
+    ),
+    Planted(
+        "a child that ended without a report is passed",
+        _see_no_missing_report,
+        frozenset({"I7"}),
+        CALLS,
+        {"vanished": 0.2, "killed before": 0.2},
     ),
 )

@@ -2,10 +2,15 @@
 
 `pending_starts.py` says what the rows are. For each row, when it is `FIRST_MS` old:
 
-    the execution has ended, or has a watchdog row   ─► nothing is left to do
+    it has a watchdog row                            ─► nothing is left to do
+    it has ended, and has reported to its parent     ─► nothing is left to do
     its log has begun, and no watchdog row guards it ─► send `recover`, put the row at a later time
     it has no log, and is in quarantine              ─► put the row at a later time
     it has no log                                    ─► send the start, put the row at a later time
+
+A child of a task may end before it gets a watchdog row. If its worker crashes before the report to
+the parent, and the queue then loses the start message, only the row leads to the child. Without the
+report a parent without a time-out would wait for ever.
 
 A start may wait in the queue for hours, behind many others. The sweeper cannot distinguish such a
 start from a lost one, so it sends it again at growing intervals: after 15 minutes, 30 minutes, an
@@ -171,11 +176,14 @@ def _age_ms(row: Item, now_ms: int) -> int:
 
 def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     tenant, run = str(row["t"]), str(row["run"])
-    if (yield from has_ended(tenant, run)):
+    if (yield from has_ended(tenant, run)) and (yield from _has_reported(row)):
         return
     log = Log(tenant, run, owner, "", formats)
     yield from log.load()
-    if log.is_gone or (log.state is not None and (log.state.is_ended or log.state.is_opened)):
+    # The watchdog row of an opened execution leads to its end, too.
+    if log.is_gone or (log.state is not None and log.state.is_opened):
+        return
+    if log.state is not None and log.state.is_ended and (yield from _has_reported(row)):
         return
     body = yield from pending_starts.message_of(row)
     if (yield from quarantine.held_in(log)) is None:
@@ -190,6 +198,19 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
     next_ms = watchdog.next_age_ms(age_ms, FIRST_MS, 1, _HOUR_MS)
     kept = {**row, "ttl": now_ms // 1_000 + START_RETENTION_SECONDS}
     yield from _look_later(kept, next_ms - age_ms, now_ms)
+
+
+def _has_reported(row: Item) -> Generator[Effect, Any, bool]:
+    """Return True when the end of the execution is stored in the inbox of its parent, or when it
+    reports to none. A child of a Map counts as reported: a recovery of its parent reads its log.
+    """
+    with reading("the row of a start"):
+        parent = json.loads(str(row["body"])).get("parent")
+        if parent is None or "lane" in parent:
+            return True
+        inbox = keys.inbox(str(row["t"]), str(parent["run"]))
+        key = keys.answer(parent["entry"], parent["attempt"])
+    return (yield Get(tables.MAIL, inbox, key)) is not None
 
 
 def _look_later(row: Item, later_ms: int, now_ms: int) -> NoResult:
