@@ -92,11 +92,11 @@ def _put_heartbeats_over_newer_ones(patch: Patch) -> None:
 def _refuse_early_events(patch: Patch) -> None:
     real = events.event
 
-    def event(known: Lookup, tenant: str, request: Any, chance: bytes) -> Handler:
+    def event(known: Lookup, tenant: str, request: Any, chance: bytes, **own: Any) -> Handler:
         partition = keys.event(tenant, str(request["name"]), request["key"])
         if not (yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)):
             raise RequestError("HF206", "nobody waits for it", status=404)
-        return (yield from real(known, tenant, request, chance))
+        return (yield from real(known, tenant, request, chance, **own))
 
     patch.setattr(events, "event", event)
 

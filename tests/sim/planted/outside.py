@@ -274,11 +274,11 @@ def _takes_events(patch: Patch, *, of_any_age: bool) -> None:
 def _drop_early_events(patch: Patch) -> None:
     real = events.event
 
-    def event(known: Lookup, tenant: str, request: Any, chance: bytes) -> Handler:
+    def event(known: Lookup, tenant: str, request: Any, chance: bytes, **own: Any) -> Handler:
         partition = keys.event(tenant, str(request["name"]), request["key"])
         if not (yield Query("mail", partition, begins_with=keys.REGISTRATION_PREFIX)):
             return {"event": request["id"], "waiting": 0}
-        return (yield from real(known, tenant, request, chance))
+        return (yield from real(known, tenant, request, chance, **own))
 
     patch.setattr(events, "event", event)
 
