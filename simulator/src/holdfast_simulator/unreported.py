@@ -15,7 +15,7 @@ def is_unreported(services: Services, start: Item) -> bool:
     """
     tenant = str(start.get("t"))
     log = services.partition(tables.EXECUTIONS, keys.execution(tenant, str(start.get("run"))))
-    if not log or log[-1]["st"] == "RUNNING":
+    if not log or log[-1].get("st") == "RUNNING":
         return False
     parent = json.loads(str(start["body"])).get("parent")
     if parent is None or "lane" in parent:
