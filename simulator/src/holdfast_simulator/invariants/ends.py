@@ -341,7 +341,9 @@ class _Deserted(HistoryLines):
 
     def __init__(self, program: Program, evidence: Evidence, history: StoredHistory) -> None:
         super().__init__(program)
-        self.faults_end_ms = evidence.faults_end_ms
+        # An execution whose start was lost may begin after its deadlines. Their events have their
+        # own times, but nothing could stop a child before the log began.
+        self.able_ms = max(evidence.faults_end_ms, _begun_ms(history))
         self.late_ms = _late_ms_max(evidence, history.run)
         self.waits: dict[str, tuple[int, int]] = {}
         self.since_ms: dict[tuple[int, int], int] = {}
@@ -364,7 +366,7 @@ class _Deserted(HistoryLines):
             self.since_ms[self.waits.pop(frame)] = event.at_ms
 
     def _told(self, child: tuple[int, int], event: Event) -> Iterator[str]:
-        since_ms = max(self.since_ms.pop(child, event.at_ms), self.faults_end_ms)
+        since_ms = max(self.since_ms.pop(child, event.at_ms), self.able_ms)
         if event.at_ms > since_ms + self.late_ms:
             yield f"no parent waits for child {child} since {since_ms}: it is told at {event.at_ms}"
 
