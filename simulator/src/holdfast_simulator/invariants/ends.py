@@ -352,7 +352,11 @@ class _Deserted(HistoryLines):
         wait = self.waits.get(frame)
         for gone in [line for line in self.waits if line and line not in self.lines]:
             self.since_ms[self.waits.pop(gone)] = event.at_ms
-        if event.type == "ChildrenStopped":
+        if event.type == "ExecutionForked":
+            # The children of the copied events are those of the origin, which stops them itself.
+            self.waits.clear()
+            self.since_ms.clear()
+        elif event.type == "ChildrenStopped":
             for entry, number in event.holdfast["children"]:
                 yield from self._told((entry, number), event)
         elif event.type in TERMINAL_EVENTS:
