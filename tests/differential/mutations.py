@@ -27,7 +27,18 @@ def mutated(source: str, choices: Choices) -> str:
         changes = list(_changes(tree, choices))
         if changes:
             choices.pick(changes)()
-    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+    changed = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+    # `ast.unparse` writes some trees that Python cannot read, such as a condition in the iterator
+    # of a comprehension.
+    return changed if _is_python(changed) else source
+
+
+def _is_python(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _changes(tree: ast.Module, choices: Choices) -> Iterator[Change]:

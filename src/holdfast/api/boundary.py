@@ -71,8 +71,11 @@ class _Form:
             # Leave out pydantic's advice on `arbitrary_types_allowed`: no setting gives the values
             # of such a type a form in JSON.
             reason = error.message.partition("\n")[0].partition(". Set ")[0]
-        except (KeyError, TypeError):
-            # pydantic takes a dict, `xs: {}`, for a schema of its own. `dict[str]` lacks a type.
+        except TypeError as error:
+            # `dict[str]` lacks a type.
+            reason = str(error).partition("\n")[0]
+        except KeyError:
+            # pydantic takes a dict, `xs: {}`, for a schema of its own.
             reason = "it is no type"
         shown = getattr(self._annotation, "__name__", self._annotation)
         raise RequestError(

@@ -17,7 +17,9 @@ def require_cache(name: str, cache: Any, runs_on: Any, *, has_batch: bool) -> No
     """Raises WorkflowError HF437 for a cache that the engine cannot keep."""
     is_time = isinstance(cache, timedelta) and timedelta(seconds=1) <= cache <= _LONGEST
     if not is_time or cache.microseconds:
-        found = f"cache={cache!r}: a time of whole seconds, at most 90 days, is expected"
+        found = (
+            f"cache={cache!r}: a time of whole seconds, at most {_LONGEST.days} days, is expected"
+        )
         raise _refused(name, f"has {found}", "cache=days(1)")
     if has_batch:
         raise _refused(

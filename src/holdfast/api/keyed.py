@@ -32,7 +32,7 @@ class FailedExecution:
     `holdfast.execution.failed`. `error` and `cause` are those that `client.describe` gives.
 
     `input`: the arguments by parameter, in which secrets stay encrypted; None where the event would
-    be over its limit of 900,000 bytes. `key`: the business key of a keyed execution.
+    be larger than an event may be. `key`: the business key of a keyed execution.
     """
 
     execution: str

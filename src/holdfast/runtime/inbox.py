@@ -216,8 +216,8 @@ DROPPED: Final = ""
 #: The attribute of an event that had no addressee, and that an execution has claimed
 #: (`event_claims.py`). Its value differs for each claim.
 CLAIMED: Final = "cl"
-#: One more than the executions of a key that had the event and ended without any event; missing
-#: for one.
+#: How many executions of a key have had the event and used none, and one for the present addressee.
+#: An event of one execution alone does not have it.
 ADDRESSED: Final = "nth"
 #: The attribute of an event that its sender addressed to one execution. Such an event is never
 #: given to another execution.

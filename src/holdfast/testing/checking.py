@@ -66,14 +66,14 @@ def check_workflow(
     if not isinstance(workflow, Workflow) or examples < 1:
         found = f"check_workflow({workflow!r}, examples={examples})"
         raise ScriptError(f"{found} takes a workflow and at least one example")
-    chosen = secrets.randbits(32) if seed is None else seed
-    parameters, chosen_from = _parameters(workflow), dict(inputs or {})
-    for name in chosen_from.keys() - parameters.keys():
+    used_seed = secrets.randbits(32) if seed is None else seed
+    parameters, chosen = _parameters(workflow), dict(inputs or {})
+    for name in chosen.keys() - parameters.keys():
         raise ScriptError(f"check_workflow(inputs=…): {workflow.name} has no parameter {name}")
     errors = _errors_of(workflow)
     ended: Counter[str] = Counter()
 
-    @hypothesis.seed(chosen)
+    @hypothesis.seed(used_seed)
     @hypothesis.settings(
         max_examples=examples,
         deadline=None,
@@ -85,12 +85,7 @@ def check_workflow(
     )
     @hypothesis.given(st.data())
     def check(data: DataObject) -> None:
-        given = {
-            name: data.draw(st.sampled_from(chosen_from[name]))
-            if name in chosen_from
-            else _drawn(data, name, hint)
-            for name, hint in parameters.items()
-        }
+        given = {name: _drawn(data, name, hint, chosen) for name, hint in parameters.items()}
         plain: dict[str, JsonValue] = to_json(given)
         world = Generated(outcomes, data, errors)
         # A workflow with a key may have an endless loop.
@@ -99,7 +94,7 @@ def check_workflow(
         try:
             ended[world.run_json(workflow, plain).status] += 1
         except Difference as found:
-            again = f"check_workflow({_variable(workflow)}, seed={chosen})"
+            again = f"check_workflow({_variable(workflow)}, seed={used_seed})"
             script = world.to_text(workflow, plain)
             raise Difference(f"{found}\n\nThe script:\n{script}\nAgain: {again}") from None
 
@@ -107,9 +102,13 @@ def check_workflow(
     return ended
 
 
-def _drawn(data: DataObject, name: str, hint: Any) -> Any:
+def _drawn(data: DataObject, name: str, hint: Any, chosen: Mapping[str, Sequence[Any]]) -> Any:
+    """Return a value of a parameter, one of those that the test has chosen for it."""
+    from hypothesis import strategies as st  # noqa: PLC0415
     from hypothesis.errors import ResolutionFailed  # noqa: PLC0415
 
+    if name in chosen:
+        return data.draw(st.sampled_from(chosen[name]))
     try:
         return data.draw(values_of(hint))
     except ResolutionFailed:

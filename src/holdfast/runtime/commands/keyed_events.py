@@ -141,7 +141,9 @@ def at_end(known: Lookup, log: Log) -> NoResult:
 
 
 def _times_addressed(item: Item) -> int:
-    """Return which execution without a used event the addressee is, if it ends without one."""
+    """Return how many executions have had the event and used none. The present addressee is one of
+    them.
+    """
     return int(item.get(inbox.ADDRESSED, 1))
 
 

@@ -31,7 +31,8 @@ _HELP: Final[Mapping[Obstacle, str]] = {
     "UNDONE": "start another execution, under another name",
     "FULL": "start another execution",
 }
-_WORDS: Final[Mapping[Obstacle, str]] = {
+#: How the execution is, for the message of a refusal.
+WORDS: Final[Mapping[Obstacle, str]] = {
     "RUNNING": "runs",
     "SUCCEEDED": "has SUCCEEDED",
     "UNDONE": "has undone what it did before it ended",
@@ -77,7 +78,7 @@ def retry(
     if reason is not None:
         raise RequestError(
             "HF218",
-            f"the execution {identifier[:90]} {_WORDS[reason]} and cannot be retried",
+            f"the execution {identifier[:90]} {WORDS[reason]} and cannot be retried",
             status=409,
             help=_HELP[reason],
         )

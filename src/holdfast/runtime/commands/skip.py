@@ -24,19 +24,13 @@ from holdfast.runtime.commands.control import request_control
 from holdfast.runtime.commands.fields import reason_and_author
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.payloads import Payload, normalised, require_no_secrets
-from holdfast.runtime.commands.retry import Obstacle, obstacle
+from holdfast.runtime.commands.retry import WORDS, obstacle
 from holdfast.runtime.effects import Clock, JsonResult
 from holdfast.runtime.storage.definitions import Definition
 
 #: `charge@3.0` names the step `charge` in the branch or iteration `3.0`.
 _ON_LINE: Final = re.compile(r"(.+)@([0-9]+\.[0-9]+)", re.DOTALL)
 _SHOWN_MAX: Final = 8
-#: Why no step of an execution can be skipped.
-_DECIDED: Final[Mapping[Obstacle, str]] = {
-    "SUCCEEDED": "has SUCCEEDED",
-    "UNDONE": "has undone what it did",
-    "FULL": "has all events that AWS's limit allows",
-}
 
 
 def skip(
@@ -73,10 +67,9 @@ def skip(
 def _require_undecided(state: Execution) -> None:
     reason = obstacle(state)
     if reason is not None and reason != "RUNNING":
-        how = _DECIDED[reason]
         raise RequestError(
             "HF217",
-            f"execution {state.run} {how}: none of its steps can be skipped",
+            f"execution {state.run} {WORDS[reason]}: none of its steps can be skipped",
             status=409,
             help="see `holdfast show`",
         )

@@ -11,7 +11,7 @@ Rules of this file (R numbers are those of docs/reference/log.md):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import field, replace
 from typing import Any, Final, assert_never
 
@@ -74,6 +74,13 @@ class Begun:
     polls: int = 0
     attempt: Attempt | None = None
     cache: CachePlace | None = None
+
+
+def _open_attempts(state: Execution) -> Iterator[Attempt]:
+    """Yield the attempts that the execution waits for, also those that a pause holds back."""
+    for frame in state.frames.values():
+        if isinstance(frame.waiting, Attempt):
+            yield frame.waiting
 
 
 def ticket_of(attempt: Attempt) -> Ticket:
@@ -173,6 +180,14 @@ class Attempts:
         delivery that finds another worker's lease there knows that the task may have started, and
         the attempt fails (`core/advance.py`, `_taken_over`).
         """
+        running = [
+            (frame.position, ticket_of(frame.waiting))
+            for frame in state.frames.values()
+            if isinstance(frame.waiting, Attempt)
+        ]
+        if not running:
+            # A delivery that finds nothing to run does not parse the definition.
+            return frozenset()
         program = self.program()
         if self._once_program is not program:
             self._once_program = program
@@ -181,13 +196,7 @@ class Attempts:
                 for name, one in program.states.items()
                 if isinstance(one, TaskState) and one.is_at_most_once
             )
-        if not self._once_states:
-            return frozenset()
-        return frozenset(
-            ticket_of(frame.waiting)
-            for frame in state.frames.values()
-            if isinstance(frame.waiting, Attempt) and frame.position in self._once_states
-        )
+        return frozenset(ticket for position, ticket in running if position in self._once_states)
 
     def _take_unclaimed(
         self,
@@ -224,30 +233,30 @@ class Attempts:
         Without a lease the sweeper would soon report such an attempt as overdue, or find that the
         lease of the previous worker has ended; another worker would then run it, too.
         """
-        claims: list[Fact] = []
-        next_ms = NEVER_MS
-        once = self._once(state)
-        if state.paused is not None:
-            claims = self._claim_in_pause(state)
-            if not once:
-                return claims, next_ms
-        open_attempts = (frame.waiting for frame in state.frames.values())
-        frozen = [one for one in open_attempts if isinstance(one, Attempt)]
-        for attempt in attempts_of(state) if state.paused is None else frozen:
-            ticket, claim = ticket_of(attempt), attempt.claim
-            # An attempt that starts its task at most once would fail without a lease.
-            is_once = ticket in once and claim is not None and self._is_mine(claim)
-            # Skip an attempt that this delivery does not run, or that another worker has taken
-            # over: the lease belongs to the other worker.
-            is_taken = ticket in self.taken and (claim is None or self.errand.is_handed(claim))
-            if not is_once and (state.paused is not None or not is_taken):
+        claims = [] if state.paused is None else self._claim_in_pause(state)
+        next_ms, once = NEVER_MS, self._once(state)
+        for attempt in _open_attempts(state):
+            if not self._renews(state, attempt, once):
                 continue
+            claim = attempt.claim
             late_ms = claim.until_ms - CLAIM_GRACE_MS if claim else attempt.due_ms + CLAIM_LATE_MS
             if late_ms <= now_ms:
-                claims.append(facts.TakenOver(*ticket, is_handed=True))
+                claims.append(facts.TakenOver(*ticket_of(attempt), is_handed=True))
             else:
                 next_ms = min(next_ms, late_ms)
         return claims, next_ms
+
+    def _renews(self, state: Execution, attempt: Attempt, once: frozenset[Ticket]) -> bool:
+        """Return True when this delivery runs the attempt and may need a new lease for it.
+
+        An attempt that starts its task at most once would fail without a lease, also in a pause. A
+        lease of another worker that has taken the attempt over is left alone.
+        """
+        ticket, claim = ticket_of(attempt), attempt.claim
+        if ticket in once and claim is not None and self._is_mine(claim):
+            return True
+        is_free = claim is None or self.errand.is_handed(claim)
+        return state.paused is None and ticket in self.taken and is_free
 
     def needs_leases(self, state: Execution) -> bool:
         """Return True when `claim_late` may find an attempt that needs a lease."""
@@ -265,13 +274,10 @@ class Attempts:
         resume.
         """
         self.taken &= self.begun.keys()
-        waits = (frame.waiting for frame in state.frames.values())
         return [
             facts.TakenOver(*ticket_of(attempt), is_handed=True)
-            for attempt in waits
-            if isinstance(attempt, Attempt)
-            and attempt.claim is None
-            and ticket_of(attempt) in self.taken
+            for attempt in _open_attempts(state)
+            if attempt.claim is None and ticket_of(attempt) in self.taken
         ]
 
     def hand_on(self, state: Execution) -> list[Fact]:
