@@ -722,7 +722,19 @@ def test_an_unreachable_inner_state_is_named_with_its_place() -> None:
 
 def test_a_state_has_a_name() -> None:
     document = {"StartAt": "", "States": {"": PASS}}
-    assert ("INVALID_STATE_NAME", "State name cannot be empty", "/States/") in said(document)
+    empty = "Invalid State name: State name cannot be empty"
+    assert ("INVALID_STATE_NAME", empty, "/States/") in said(document)
+
+
+def test_a_long_name_is_refused_in_the_words_of_published_reports() -> None:
+    name = (
+        "This is an exceptionally long state name that I know will fail when I try to deploy to AWS"
+    )
+    document = {"StartAt": name, "States": {name: PASS}}
+    assert sentence(diagnose(document)) == (
+        "Invalid State Machine Definition: 'INVALID_STATE_NAME: Invalid State name: State "
+        f"'{name}' exceeds the 80-character limit allowed by the service at /States/{name}'"
+    )
 
 
 @pytest.mark.parametrize(
