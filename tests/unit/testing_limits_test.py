@@ -18,7 +18,7 @@ from holdfast import (
     timeout,
     workflow,
 )
-from holdfast.api.tasks import Workflow
+from holdfast.api.workflows import Workflow
 from holdfast.testing import World, fails, takes
 
 BANK = Limit("bank", rate=per_second(2), burst=1)
