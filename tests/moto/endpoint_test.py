@@ -285,8 +285,8 @@ def test_the_messages_of_the_runtime_about_a_function(
         (
             b"abc",
             (
-                "Unrecognized token 'abc': was expecting (JSON String, Number, Array, Object or token "
-                "'null', 'true' or 'false')"
+                "Unrecognized token 'abc': was expecting (JSON String, Number, Array, Object or "
+                "token 'null', 'true' or 'false')"
             ),
         ),
         (b'{"a":', "Unexpected end-of-input: expected close marker for Object"),

@@ -336,8 +336,8 @@ def test_a_topic_refuses_in_its_own_words(
         (
             {"DataType": "String", "StringValue": ""},
             (
-                "The message attribute 'a' must contain non-empty message attribute value for message "
-                "attribute type 'String'."
+                "The message attribute 'a' must contain non-empty message attribute value "
+                "for message attribute type 'String'."
             ),
         ),
         (
@@ -347,8 +347,8 @@ def test_a_topic_refuses_in_its_own_words(
         (
             {"DataType": "Text", "StringValue": "x"},
             (
-                "The message attribute 'a' has an invalid message attribute type, the set of supported "
-                "type prefixes is Binary, Number, and String."
+                "The message attribute 'a' has an invalid message attribute type, the set of "
+                "supported type prefixes is Binary, Number, and String."
             ),
         ),
     ],
