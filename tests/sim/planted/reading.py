@@ -6,7 +6,7 @@ import itertools
 import json
 from typing import Any
 
-from holdfast.core import advance, flow, lanes, retry, state_json
+from holdfast.core import attempt_facts, flow, lanes, retry, state_json
 from holdfast.core.apply import apply, tasks
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
@@ -88,7 +88,7 @@ def _match_by_name(patch: Patch) -> None:
 
 def _match_old_attempts(patch: Patch) -> None:
     """Whichever attempt it is of: the entry is the same."""
-    real = advance._current
+    real = attempt_facts._current
 
     def current(decision: Decision, entry: int, attempt: int) -> Any:
         frame = decision.state.frame_of(entry)
@@ -107,7 +107,7 @@ def _match_old_attempts(patch: Patch) -> None:
         return seen
 
     patch.setattr(Attempts, "collect", collect)
-    patch.setattr(advance, "_current", current)
+    patch.setattr(attempt_facts, "_current", current)
 
 
 # -- retries ---------------------------------------------------------------------------------------
