@@ -505,20 +505,25 @@ class Processing:
                     step = Transition(pending.events + step.events, step.state)
                     pending = None
                 over = yield from self._step(step, now_ms)
-            elif idle := self.attempts.idle(self._pending(state)):
-                program, left_ms = self.program, (yield Deadline()) - now_ms
-                if self.attempts.fit(idle, left_ms):
-                    self.facts += yield from self.attempts.begin(program, state, idle, now_ms)
-                elif self.attempts.begun:
-                    self.facts += yield from self.attempts.collect(until_ms)
-                else:
-                    over = yield from self._hand_on(now_ms)
-            elif self.attempts.begun:
-                self.facts += yield from self.attempts.collect(until_ms)
             else:
-                over = yield from self._acknowledge(now_ms)
+                over = yield from self._run_attempts(state, until_ms, now_ms)
             if over is not None:
                 return over
+
+    def _run_attempts(self, state: Execution, until_ms: int, now_ms: int) -> MayDeliver:
+        """Begin the idle attempts if the invocation has the time; else wait for results of the
+        running ones. Without either, this delivery ends.
+        """
+        idle = self.attempts.idle(self._pending(state))
+        if idle:
+            program, left_ms = self.program, (yield Deadline()) - now_ms
+            if self.attempts.fit(idle, left_ms):
+                self.facts += yield from self.attempts.begin(program, state, idle, now_ms)
+                return None
+        if self.attempts.begun:
+            self.facts += yield from self.attempts.collect(until_ms)
+            return None
+        return (yield from (self._hand_on(now_ms) if idle else self._acknowledge(now_ms)))
 
     def _step(self, step: Transition, now_ms: int) -> MayDeliver:
         if not (yield from self._commit(step, now_ms)):
