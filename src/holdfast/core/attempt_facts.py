@@ -27,7 +27,7 @@ from holdfast.core.decision import (
     result_name,
     started_event,
 )
-from holdfast.core.flow import enter, handle_failure, leave
+from holdfast.core.flow import Failure, enter, handle_failure, leave
 from holdfast.core.retry import poll_delay_ms, poll_seconds
 from holdfast.core.state import (
     ANSWERED_LATER,
@@ -171,7 +171,7 @@ def _submitted(decision: Decision, fact: facts.Submitted) -> None:
     previous = started_event(decision, frame, state)
     too_large = oversize(decision, result_name(state, waiting), fact.output)
     if too_large is not None:
-        _fail(decision, frame, previous, too_large.error, too_large.cause)
+        _fail(decision, frame, previous, Failure(too_large.error, too_large.cause))
         return
     details = {**resource_of(state), "output": fact.output}
     decision.emit("TaskSubmitted", frame=frame.id, previous=previous, details=details)
@@ -210,7 +210,7 @@ def _event_received(decision: Decision, fact: facts.EventReceived) -> None:
     own = {"event": fact.event_id, "expires": fact.expires_ms}
     if fact.error is not None:
         previous = started_event(decision, frame, state)
-        _fail(decision, frame, previous, fact.error, fact.cause, own=own)
+        _fail(decision, frame, previous, Failure(fact.error, fact.cause), own)
         return
     _complete(decision, frame, state, fact.data, **own)
 
@@ -222,7 +222,7 @@ def _complete(decision: Decision, frame: Frame, state: TaskState, output: Any, *
     too_large = oversize(decision, result_name(state, frame.waiting), output)
     if too_large is not None:
         # The event of a wait is used all the same. Otherwise the next wait would get it again.
-        _fail(decision, frame, previous, too_large.error, too_large.cause, own=own)
+        _fail(decision, frame, previous, Failure(too_large.error, too_large.cause), own)
         return
     details = {**resource_of(state), "output": output}
     succeeded = event_type(state, "Succeeded")
@@ -254,13 +254,14 @@ def _fail_attempt(
 ) -> None:
     error = None if fact.error is None else fact.error[:ERROR_CHARACTERS_MAX]
     cause = None if fact.cause is None else fact.cause[:CAUSE_CHARACTERS_MAX]
+    failure = Failure(error, cause)
     match state:
         case TaskState():
             previous = started_event(decision, frame, state)
             own = {} if fact.traceback is None else {"traceback": fact.traceback}
-            _fail(decision, frame, previous, error, cause, own=own)
+            _fail(decision, frame, previous, failure, own)
         case MapState():
-            map_run.fail_run(decision, frame, error, cause)
+            map_run.fail_run(decision, frame, failure)
         case _:
             assert_never(state)
 
@@ -269,33 +270,26 @@ def _fail(
     decision: Decision,
     frame: Frame,
     previous: int,
-    error: str | None,
-    cause: str | None,
-    *,
-    handled_as: str | None = None,
+    failure: Failure,
     own: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Write the failure of a task, with the fields `own`, and continue at its handler."""
     state = decision.state_of(frame)
     assert isinstance(state, TaskState)
-    texts = {"error": error, "cause": cause}
-    details = {key: text for key, text in texts.items() if text is not None}
-    event = event_type(state, _failure_name(decision.state, frame.waiting, error, cause))
-    details = {**resource_of(state), **details}
+    event = event_type(state, _failure_name(decision.state, frame.waiting, failure))
+    details = {**resource_of(state), **failure.details()}
     decision.emit(event, frame=frame.id, previous=previous, details=details, **own)
-    handle_failure(decision, frame.id, error, cause, handled_as=handled_as)
+    handle_failure(decision, frame.id, failure)
 
 
-def _failure_name(
-    execution: Execution, waiting: WaitingFor, error: str | None, cause: str | None
-) -> str:
+def _failure_name(execution: Execution, waiting: WaitingFor, failure: Failure) -> str:
     """Return the end of the name of the event.
 
     An activity's task that fails before a poller has taken it could not be scheduled. A call that
     fails although its result was to come later could not be submitted (AWS docs,
     TaskSubmitFailedEventDetails); a workflow has no such event.
     """
-    if error == error_names.TIMEOUT and cause is None:
+    if failure.error == error_names.TIMEOUT and failure.cause is None:
         return "TimedOut"
     match waiting:
         case Awaiting(kind="activity", is_begun=False):
@@ -320,7 +314,7 @@ def fire(decision: Decision, frame: Frame) -> None:
         # AWS reports a missed heartbeat as States.Timeout. But a Retry or Catch that names
         # States.HeartbeatTimeout must match it, too.
         handled_as = error_names.HEARTBEAT_TIMEOUT if _is_heartbeat_missed(frame.waiting) else None
-        _fail(decision, frame, frame.previous, error_names.TIMEOUT, None, handled_as=handled_as)
+        _fail(decision, frame, frame.previous, Failure(error_names.TIMEOUT, None, handled_as))
     else:
         steps.wake(decision, frame)
 

@@ -175,7 +175,7 @@ def _leave_block(decision: Decision, frame: Frame, number: int) -> None:
     decision.emit("DeadlinePassed", frame=frame.id, assigned=assigned, over=[number])
     frame = decision.frame(frame.id)
     if deadline.next is None:
-        flow.pass_on(decision, frame, BLOCK_TIMEOUT, "")
+        flow.pass_on(decision, frame, flow.Failure(BLOCK_TIMEOUT, ""))
     else:
         flow.enter(decision, frame.id, deadline.next, frame.input, frame.previous)
 
@@ -441,8 +441,8 @@ def _settle(decision: Decision, owner: Frame) -> None:
         case "join":
             lanes.join(decision, owner)
         case "fail":
-            error, cause = closing.get("error"), closing.get("cause")
-            flow.settle_failure(decision, owner, error, cause, closing["previous"])
+            failure = flow.Failure(closing.get("error"), closing.get("cause"))
+            flow.settle_failure(decision, owner, failure, closing["previous"])
         case _:
             assert_never(closing["then"])
 
