@@ -356,10 +356,9 @@ def _runs_once(state: TaskState | MapState) -> bool:
 
 
 def _claim(decision: Decision, frame: Frame, waiting: Attempt, takeovers: int) -> None:
-    claim = decision.moment.claim(waiting.timeout_seconds)
-    if claim is not None:
-        claimed = [claim.owner, claim.message, claim.receive_count, claim.until_ms]
-        decision.emit("Claimed", frame=frame.id, claim=claimed, takeovers=takeovers)
+    claim = decision.claim(waiting.timeout_seconds)
+    if claim:
+        decision.emit("Claimed", frame=frame.id, takeovers=takeovers, **claim)
 
 
 def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:

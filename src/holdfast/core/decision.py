@@ -107,6 +107,15 @@ class Decision:
         self.is_started = True
         self.events.append(event)
 
+    def claim(self, timeout_seconds: int | None) -> dict[str, Any]:
+        """Return the field of an event that has the lease of an attempt which begins now. {}:
+        another worker runs the attempt.
+        """
+        claim = self.moment.claim(timeout_seconds)
+        if claim is None:
+            return {}
+        return {"claim": [claim.owner, claim.message, claim.receive_count, claim.until_ms]}
+
     # -- expressions -------------------------------------------------------------------------------
 
     def evaluate(

@@ -237,10 +237,7 @@ def _lease_or_due(
     is_paused = decision.state.paused is not None
     if due_ms is not None and (due_ms > decision.moment.now_ms or is_paused):
         return {"due": due_ms}
-    claim = decision.moment.claim(timeout_seconds) if state.kind in ATTEMPTED else None
-    if claim is None:
-        return {}
-    return {"claim": [claim.owner, claim.message, claim.receive_count, claim.until_ms]}
+    return decision.claim(timeout_seconds) if state.kind in ATTEMPTED else {}
 
 
 def _scheduled_details(

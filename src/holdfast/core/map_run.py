@@ -137,10 +137,7 @@ def _evaluated(decision: Decision, frame: Frame, template: Template | None, defa
 
 
 def _claim(decision: Decision) -> dict[str, Any]:
-    claim = None if decision.state.paused is not None else decision.moment.claim(None)
-    if claim is None:
-        return {}
-    return {"claim": [claim.owner, claim.message, claim.receive_count, claim.until_ms]}
+    return {} if decision.state.paused is not None else decision.claim(None)
 
 
 def _items_read(decision: Decision, frame: Frame, output: Json) -> None:
