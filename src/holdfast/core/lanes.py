@@ -35,11 +35,6 @@ _CANCELLED: Final = {
     "Cause": error_names.BRANCH_CANCELLED_CAUSE,
     error_names.RETURNED_MARK: True,
 }
-TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
-IN_PARTS: Final = (
-    "Give it parts of the list in a loop, in Python `for first in range(0, len(items), 1_000): "
-    "each(items[first : first + 1_000], …)`, or make the Map a distributed one."
-)
 
 
 def start(decision: Decision, frame: Frame, state: ParallelState | MapState) -> None:
@@ -96,8 +91,9 @@ def _require_room(count: int) -> None:
     one such state could occupy a worker for minutes.
     """
     if count > LANES_MAX:
-        cause = f"{count} branches or iterations in one state; {LANES_MAX} are allowed. {IN_PARTS}"
-        raise StateError(TOO_MANY_LANES, cause)
+        # Python raises the same text, and does not know the name of the state.
+        cause = error_names.too_many_lanes_cause(count, LANES_MAX)
+        raise StateError(error_names.TOO_MANY_LANES, cause, is_whole=True)
 
 
 def _start_iterations(decision: Decision, frame: Frame, state: MapState) -> None:

@@ -33,6 +33,13 @@ class RunTimedOut(WaitTimeout):
 RunTimedOut.__name__ = WaitTimeout.__name__
 
 
+class TooManyLanes(Exception):  # noqa: N818 - the name is that of the engine's error
+    """The engine's own error for a list that is too long for one `each`."""
+
+
+TooManyLanes.__name__ = error_names.TOO_MANY_LANES
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """The end of a run: `output` of a success as JSON; `error` and `cause` of a failure.

@@ -163,7 +163,7 @@ class ControlLines:
         return line.over
 
     def branch(self, line: ControlLine, group: Group, concurrency: int) -> list[Any]:
-        self.require_open(line)
+        """Run the branches of an open line."""
         line.group = group
         if group.after:
             self._start_those_after(group, None)

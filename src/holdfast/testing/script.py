@@ -22,6 +22,7 @@ from holdfast.api.tasks import (
     Workflow,
     running_task,
 )
+from holdfast.asl.whole_numbers import with_whole_numbers
 from holdfast.limits import REQUEST_SUFFIX
 from holdfast.testing.cached import CachedResults
 from holdfast.testing.outcomes import (
@@ -37,7 +38,7 @@ from holdfast.testing.outcomes import (
     is_function,
     outcome_of,
 )
-from holdfast.testing.places import WaitingPlace, with_whole_numbers
+from holdfast.testing.places import WaitingPlace
 from holdfast.testing.secrecy import SEALS, to_json
 
 #: A run fails after this many calls, because a script with so many probably never ends.

@@ -115,6 +115,26 @@ CHILD = Scenario(
         "child": machine({"nap": {"Type": "Wait", "Seconds": 100, "End": True}}),
     },
 )
+SHARES = Scenario(
+    "shares",
+    "a distributed Map of three short tasks",
+    {
+        "main": machine(
+            {
+                "all": {
+                    "Type": "Map",
+                    "Items": [1, 2, 3],
+                    "ItemProcessor": {
+                        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+                        "StartAt": "work",
+                        "States": {"work": call("work")},
+                    },
+                    "End": True,
+                }
+            }
+        )
+    },
+)
 _WAITS = [
     machine({f"nap {n}": {"Type": "Wait", "Seconds": 400 + n, "End": True}}) for n in range(8)
 ]
@@ -218,6 +238,10 @@ def _drop_what_is_released(patch: Patch) -> None:
 
 def _notice_no_twin(patch: Patch) -> None:
     patch.setattr(Delivery, "notice_twin", lambda *_: None)
+
+
+def _pass_over_ended_starts(patch: Patch) -> None:
+    patch.setattr(Delivery, "_is_start_of_ended", lambda *_: False)
 
 
 def _carry_out_everything(patch: Patch) -> None:
@@ -390,6 +414,13 @@ PLANTED = (
         LONG,
         {"killed after": 0.1, "duplicated": 0.5},
         {"takes_stale_receipts": True},
+    ),
+    Planted(
+        "a child that has ended does not report at its second start",
+        _pass_over_ended_starts,
+        frozenset({"I16"}),
+        SHARES,
+        {"answer lost": 0.1, "vanished": 0.1},
     ),
     Planted(
         "each redelivery carries out everything",
