@@ -725,7 +725,7 @@ _I9, _I10, _I11 = frozenset({"I9"}), frozenset({"I10"}), frozenset({"I11"})
 
 
 def _give_up_attempts_that_succeed(patch: Patch) -> None:
-    real, place = waits.abandoned_attempts, "holdfast.runtime.worker.loop.abandoned_attempts"
+    real, place = waits.abandoned_attempts, "holdfast.runtime.worker.committing.abandoned_attempts"
     patch.setattr(place, lambda before, after, _, now_ms: real(before, after, (), now_ms))
 
 

@@ -17,7 +17,7 @@ from holdfast.runtime import child_workflows, inbox
 from holdfast.runtime.effects import GetBlob
 from holdfast.runtime.listing import listing as real_listing
 from holdfast.runtime.storage import codec, keys
-from holdfast.runtime.worker import decision_inputs, loop
+from holdfast.runtime.worker import committing, decision_inputs, loop
 from holdfast.runtime.worker.attempts import Attempts, Begun
 from holdfast_simulator import runner
 from holdfast_simulator.services import Services
@@ -292,7 +292,8 @@ def _tell_the_cause(patch: Patch) -> None:
         fields = real_listing(tenant, state, now_ms)
         return {**fields, "er": f"{state.error}: {state.cause}"} if "er" in fields else fields
 
-    patch.setattr(loop, "listing", listing)
+    for module in (loop, committing):
+        patch.setattr(module, "listing", listing)
 
 
 _REPLAY = frozenset({"I3"})
