@@ -67,7 +67,8 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from holdfast.api.services import AwsService
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.compiler.diagnostics import Diagnostic
 from holdfast.compiler.expressions.pure_help import pure_function
 from holdfast.compiler.expressions.query import QueryTree, RefusedQuery

@@ -13,7 +13,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Never, NoReturn
 
 from holdfast.api.boundary import JsonValue
-from holdfast.api.tasks import TaskError, Workflow
+from holdfast.api.task_errors import TaskError
+from holdfast.api.workflows import Workflow
 from holdfast.compiler.types.failures import ErrorClasses as Failures
 from holdfast.compiler.types.failures import has_plain_text
 from holdfast.limits import REQUEST_SUFFIX

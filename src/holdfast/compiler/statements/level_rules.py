@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holdfast.api.surface import ask, each, first, parallel, wait_for_event
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.compiler.context import EVERYTHING, Chain, Environment, Held, Helper, Unit
 from holdfast.compiler.expressions.iteration import bind, walk
 from holdfast.compiler.expressions.query import Variable
