@@ -178,8 +178,8 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class EventReceived:
-    """An event is stored. With `error` it fails the wait, and has no data. `is_shared`: other
-    executions may use it, too, so this one has to claim it before the commit that uses it
+    """An event is stored. With `error` it fails the wait, and has no data. `claim`: None when its
+    sender has addressed it to this execution; otherwise the claim that it has, "" without one
     (`runtime/event_claims.py`).
     """
 
@@ -187,7 +187,7 @@ class EventReceived:
     event_id: str
     data: Json
     expires_ms: int
-    is_shared: bool = False
+    claim: str | None = None
     error: str | None = None
     cause: str | None = None
 

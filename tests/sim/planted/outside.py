@@ -24,7 +24,7 @@ from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Effect, Handler, Item, NoResult, Put, PutIfAbsent, Query
 from holdfast.runtime.storage import keys
-from holdfast.runtime.worker import recovery
+from holdfast.runtime.worker import own_claims, recovery
 from tests.builders import ask, call, machine, wait_for
 from tests.sim.planted.kit import CORPUS, AttemptOutcome, Brought, Patch, Planted, Scenario
 
@@ -234,6 +234,8 @@ CALLED_AGAIN = Scenario(
     },
 )
 
+#: A sender may be frozen between its read and its write.
+FROZEN = {"frozen before": 0.03}
 FAULTS = {"killed after": 0.03, "killed before": 0.03, "late": 0.2, "answer lost": 0.05}
 
 
@@ -328,6 +330,15 @@ def _take_events_of_others(patch: Patch) -> None:
         yield
 
     patch.setattr(event_claims, "take", take)
+
+
+def _leave_events_to_ended_waits(patch: Patch) -> None:
+    """An execution keeps the event that the sender has claimed for its ended wait."""
+
+    def give_back(_log: Any, _event: Any) -> NoResult:
+        yield from ()
+
+    patch.setattr(own_claims, "give_back_earlier", give_back)
 
 
 def _keep_unused_claims(patch: Patch) -> None:
@@ -554,6 +565,15 @@ PLANTED = (
     Planted("a failing event is used again", _use_failing_events_again, _I7, FAILED_ONCE, {}),
     Planted("an event is used by two executions", _take_events_of_others, _I7, SHARED, {}),
     Planted("an ended execution keeps an event", _keep_unused_claims, _I7, GIVEN_UP, FAULTS),
+    Planted(
+        "an ended wait keeps an event",
+        _leave_events_to_ended_waits,
+        _I7,
+        GIVEN_UP,
+        FROZEN,
+        settings={"receives_max": 30},
+        seed=406,
+    ),
     Planted(
         "a token is not bound to its waiter",
         _not_bound_to("waiter"),

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holdfast.api.requests import REQUEST_CANCELLED
 from holdfast.api.task_errors import RequestCancelled
-from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, join_environments
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.environment import EVERYTHING, Held, join_environments
 from holdfast.compiler.expressions.query import (
     Constant,
     FieldOf,

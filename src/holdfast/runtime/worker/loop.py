@@ -245,14 +245,16 @@ class Processing(Committing):
         return True
 
     def _give_back_claims(self) -> NoResult:
-        """Give back the events that this delivery, or an earlier one of its message, has claimed
-        and its execution has not used.
+        """Give back the events that this delivery, an earlier one of its message, or the sender has
+        claimed and its execution has not used.
         """
         if self.claims is not None:
             yield from self.claims.give_back()
-        event = self.errand.body.get("event")
-        if event is not None and self.errand.is_recovering:
-            # Imported here because few deliveries of events are recoveries.
+        event, state = self.errand.body.get("event"), self.log.state
+        if event is None or state is None or event["id"] in state.used_events:
+            return
+        if self.errand.is_recovering or "claim" in event:
+            # Imported here because few events come to an execution that does not use them.
             from holdfast.runtime.worker import own_claims  # noqa: PLC0415
 
             yield from own_claims.give_back_earlier(self.log, event)
