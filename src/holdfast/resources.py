@@ -158,6 +158,8 @@ ENV_STARTS_QUEUE_URL: Final = "HOLDFAST_STARTS_QUEUE_URL"
 ENV_WORK_DLQ_URL: Final = "HOLDFAST_WORK_DLQ_URL"
 ENV_SINGLE_DLQ_URL: Final = "HOLDFAST_SINGLE_DLQ_URL"
 ENV_STARTS_DLQ_URL: Final = "HOLDFAST_STARTS_DLQ_URL"
+# The blobs of cached results. No tenant's name has a full stop, so no other blob has this prefix.
+CACHE_BLOBS_PREFIX: Final = ".cache/"
 # The bucket of the archive, in a stack that has one. All functions except that of events have the
 # variable.
 ENV_ARCHIVE_BUCKET: Final = "HOLDFAST_ARCHIVE_BUCKET"

@@ -78,19 +78,21 @@ def test_the_bucket_is_private_encrypted_and_refuses_plain_http(template: Templa
     assert refuses_plain_http(policy["PolicyDocument"], "s3:*")
 
 
-def test_with_an_archive_no_object_expires_and_its_bucket_outlives_the_stack(
+def test_with_an_archive_only_cached_results_expire_and_its_bucket_outlives_the_stack(
     template: Template, chosen: Template
 ) -> None:
-    def lifetimes(found: Template) -> dict[str, list[int | None]]:
-        return {
-            name: [
-                rule.get("ExpirationInDays") for rule in rules["LifecycleConfiguration"]["Rules"]
+    def lifetimes(found: Template) -> list[list[tuple[str | None, int | None]]]:
+        return [
+            [
+                (rule.get("Prefix"), rule.get("ExpirationInDays"))
+                for rule in rules["LifecycleConfiguration"]["Rules"]
             ]
-            for name, rules in found.properties("AWS::S3::Bucket").items()
-        }
+            for rules in found.properties("AWS::S3::Bucket").values()
+        ]
 
-    assert list(lifetimes(template).values()) == [[180]]
-    assert list(lifetimes(chosen).values()) == [[None], [None]]
+    unlimited = (None, None)
+    assert lifetimes(template) == [[(None, 180)]]
+    assert sorted(lifetimes(chosen), key=len) == [[unlimited], [unlimited, (".cache/", 180)]]
     kept = chosen.of_type("AWS::S3::Bucket").values()
     assert {resource["DeletionPolicy"] for resource in kept} == {"Retain"}
 

@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Effect, PutIfAbsent, RunTask, TaskFailed, TaskSucceeded
 from holdfast_simulator.invariants import check, histories, lost
 from holdfast_simulator.services import WORK_QUEUES
-from holdfast_simulator.world import CrashAt, Hook, RandomCrashes, When, no_faults
+from holdfast_simulator.world import (
+    CrashAt,
+    Hook,
+    Killed,
+    RandomCrashes,
+    SimulatorWorld,
+    When,
+    no_faults,
+)
 from tests.builders import Machine, Shop, machine
 from tests.thorough import some
 from tests.unit.stack_kit import Stack
@@ -128,6 +136,24 @@ def test_crashes_at_random_lose_no_child() -> None:
         stack = stack_of(NESTED, RandomCrashes(seed, chance=0.02, crashes_max=200))
         assert stack.run(ITEMS) == [[2 * n, 2 * n] for n in range(7)]
         assert stack.is_sound
+
+
+def test_a_child_whose_worker_crashed_before_its_report_and_whose_queue_is_purged_reports() -> None:
+    crashes = 0
+
+    def crash_and_purge(world: SimulatorWorld, effect: Effect, when: When) -> None:
+        nonlocal crashes
+        is_report = isinstance(effect, PutIfAbsent) and str(effect.item["sk"]).startswith("k#")
+        if is_report and when == "before" and not crashes:
+            crashes += 1
+            world.services.queue("work").messages.clear()
+            raise Killed
+
+    stack = stack_of(MANY, crash_and_purge)
+    assert stack.run(ITEMS) == [2 * n for n in range(7)]
+    assert crashes == 1
+    assert set(stack.world.task_runs.values()) == {1}
+    assert stack.is_sound
 
 
 # -- children that end with the parent -------------------------------------------------------------

@@ -23,7 +23,17 @@ from holdfast.local.sqlite.presence import Presence
 from holdfast.local.sqlite.queues import SqliteQueues
 from holdfast.local.sqlite.retention import remove_expired
 from holdfast.local.sqlite.store import SqliteStore
-from holdfast.runtime.effects import Get, Item, Message, PutBlob, PutIfAbsent, Send, Update
+from holdfast.resources import CACHE_BLOBS_PREFIX
+from holdfast.runtime.effects import (
+    Get,
+    GetBlob,
+    Item,
+    Message,
+    PutBlob,
+    PutIfAbsent,
+    Send,
+    Update,
+)
 
 START_MS = 1_760_000_000_000
 
@@ -356,6 +366,20 @@ def test_expired_rows_are_removed_and_the_rest_stays(database: Database) -> None
 
     assert remove_expired(database, clock()) == 2
     assert [found(database, n) is None for n in range(4)] == [True, False, False, False]
+
+
+def test_with_an_archive_only_the_old_results_of_the_cache_are_removed(database: Database) -> None:
+    clock = VirtualClock(START_MS)
+    blobs = SqliteBlobs(database, clock)
+    cached = f"{CACHE_BLOBS_PREFIX}acme/0"
+    blobs.put(PutBlob("acme/run/0", b"x"))
+    blobs.put(PutBlob(cached, b"x"))
+    clock.advance(limits.BLOB_RETENTION_DAYS * 86_400_000 + 1)
+
+    assert remove_expired(database, clock(), keeps_blobs=True) == 1
+    assert blobs.get(GetBlob("acme/run/0")) == b"x"
+    with pytest.raises(ServiceFault, match="no blob"):
+        blobs.get(GetBlob(cached))
 
 
 def test_the_lead_of_the_clock_stays_with_the_file(database: Database) -> None:

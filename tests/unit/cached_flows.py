@@ -79,3 +79,14 @@ def search(query: str, request: str) -> str:
 @workflow
 def searched(query: str, request: str) -> str:
     return search(query, request)
+
+
+@task(cache=days(1))
+def weigh(kilos: float, label: object) -> float:
+    CALLS.append(f"{kilos} {label}")
+    return kilos
+
+
+@workflow
+def weighed(kilos: float, label: bool | float) -> float:
+    return weigh(kilos, label)

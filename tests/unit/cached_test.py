@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -105,12 +105,13 @@ def test_a_failure_is_not_stored_and_a_retry_that_succeeds_is(stage: Stage) -> N
     assert flows.CALLS == ["flaky 1"] * 2
 
 
-def test_a_large_result_is_stored_as_a_blob(stage: Stage) -> None:
+def test_a_large_result_is_stored_as_a_blob_that_expires_by_its_prefix(stage: Stage) -> None:
     stage.run("quoted", "large")
     run = stage.run("quoted", "large")
     assert (stage.output(run), flows.CALLS) == (100, ["large 1"])
     (item,) = [one for one in stage.world.services.items("mail") if "#ca#" in str(one["pk"])]
-    assert "ref" in item
+    tenant = str(item["pk"]).partition("#")[0]
+    assert f".cache/{tenant}/{item['ref']!s}" in stage.world.services.blobs()
 
 
 @pytest.mark.parametrize("damage", [{"f": 99}, {"at": "x"}, {"ref": "0" * 64}])
@@ -281,6 +282,28 @@ def test_a_result_expires_on_the_virtual_clock() -> None:
     run = World({flows.price: real}).run(flows.twice, "tea")
     assert [one.from_cache for one in run.calls_of(flows.price)] == [False, True, False]
     assert run.output == 300
+
+
+#: Each row: the arguments of a call, and whether it takes the result of an earlier row.
+WEIGHED: Final = (
+    (1.0, 1, False),
+    (1, 1, True),
+    (1, 1.0, True),
+    (1.0, True, False),
+    (1.0, 2, False),
+)
+
+
+def test_the_engine_and_a_world_take_the_results_of_the_same_arguments(stage: Stage) -> None:
+    workflow = flows.weighed
+    world, taken = World({flows.weigh: real}), []
+    for kilos, label, _ in WEIGHED:
+        run = stage.client.start(workflow.name, {"kilos": kilos, "label": label}).execution
+        stage.rest()
+        (row,) = [one for one in stage.events(run) if one["type"] == "TaskSucceeded"]
+        taken.append("cached" in row.get("holdfast", {}))
+        assert world.run(workflow, kilos, label).calls[0].from_cache is taken[-1]
+    assert taken == [one for _, _, one in WEIGHED]
 
 
 # -- the parameters that count ---------------------------------------------------------------------

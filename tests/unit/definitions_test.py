@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from holdfast.asl.parsing.parse import definition_hash, read_program
 from holdfast.asl.program import Program
+from holdfast.asl.validation import extensions as shapes_of
 from holdfast.errors import NewerFormatError
 from holdfast.runtime.driver import run
 from holdfast.runtime.storage import definitions
@@ -99,3 +100,23 @@ def test_code_that_would_ignore_a_field_leaves_the_execution_to_newer_code(
     monkeypatch.setattr(definitions, "_FORMATS", ITEMS)
     with pytest.raises(NewerFormatError):
         run(Programs().fetch("a", newer.hash), services.perform)
+
+
+#: Code of the first stacks knows these, or refuses their resource.
+KNOWN_SINCE_1: Final = {"Undo", "Shielded", "Deadlines", "Needed", "Tolerated", "After", "Poll"}
+
+
+def test_each_field_of_the_extension_is_known_to_all_code_or_gives_format_2() -> None:
+    shapes = [shapes_of.MACHINE, shapes_of.MAP, shapes_of.PARALLEL, shapes_of.PASS]
+    shapes += [shapes_of.TASK, shapes_of.RETRIER]
+    fields = {name for shape in shapes for name in shape.fields} | {"Cuts"}
+    newer = {field.split('"')[1] for field in definitions.FIELDS_OF_2} - {"kept"}
+    assert fields == newer | KNOWN_SINCE_1
+    assert newer.isdisjoint(KNOWN_SINCE_1)
+
+
+@pytest.mark.parametrize("field", ["Publish", "Note"])
+def test_a_pass_with_a_field_that_older_code_ignores_gives_format_2(field: str) -> None:
+    says = {"Type": "Pass", "Holdfast": {field: {"stage": None}}}
+    asl = machine({"say": says})
+    assert definitions.item_of("a", Definition(asl, {}, definition_hash(asl)))["f"] == 2

@@ -1,4 +1,4 @@
-"""The testing kit keeps the limits of tasks in virtual time."""
+"""The testing kit keeps the limits of tasks in virtual time, and that of the branches of a step."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from holdfast import (
     timeout,
     workflow,
 )
-from holdfast.api.tasks import Workflow
-from holdfast.testing import World, fails, takes
+from holdfast.api.workflows import Workflow
+from holdfast.core import lanes
+from holdfast.testing import World, direct, fails, takes
 
 BANK = Limit("bank", rate=per_second(2), burst=1)
 LEDGER = Limit("ledger", concurrency=2)
@@ -149,3 +150,45 @@ def test_an_attempt_that_is_cancelled_in_the_queue_leaves_it() -> None:
 def test_a_test_may_replace_a_limit_by_name(limit: Limit) -> None:
     world = World({transfer: lambda number: number}, limits=[limit])
     assert _starts(world, transfer_all, 3) == [0, 0.1, 0.2]
+
+
+# -- the branches of a step ------------------------------------------------------------------------
+
+
+@workflow
+def next_numbers(numbers: list[int]) -> list[int]:
+    return each(numbers, lambda number: number + 1)
+
+
+@task
+def post(number: int) -> int:
+    return number
+
+
+@workflow
+def post_or_say(numbers: list[int]) -> str:
+    try:
+        each(numbers, post, return_exceptions=True)
+    except Exception as err:  # noqa: BLE001 - it reads the error of the engine
+        return f"{type(err).__name__}: {err}"
+    return "booked"
+
+
+@pytest.fixture
+def _sixty(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (lanes, direct):
+        monkeypatch.setattr(module, "LANES_MAX", 60)
+
+
+@pytest.mark.usefixtures("_sixty")
+def test_a_list_that_is_too_long_fails_as_in_the_engine() -> None:
+    assert World().run(next_numbers, list(range(60))).output == list(range(1, 61))
+    run = World().run(next_numbers, list(range(61)))
+    assert run.error == run.compiled_error == "Holdfast.TooManyLanes"
+    assert run.cause.startswith("61 branches or iterations in one state; 60 are allowed.")
+
+
+@pytest.mark.usefixtures("_sixty")
+def test_a_handler_reads_the_error_of_a_list_that_is_too_long() -> None:
+    run = World().run(post_or_say, list(range(61)))
+    assert run.output.startswith("Holdfast.TooManyLanes: 61 branches or iterations in one state")

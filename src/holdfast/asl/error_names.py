@@ -7,10 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Names with this prefix are reserved for Step Functions. The author of a state machine must not
-#: define such a name.
-RESERVED_PREFIX: Final = "States."
-
 # Wildcards, with which a Retry or Catch matches many errors.
 ALL: Final = "States.ALL"
 TASK_FAILED: Final = "States.TaskFailed"
@@ -37,3 +33,14 @@ HTTP_STATUS_CODE_PREFIX: Final = "States.Http.StatusCode."
 RETURNED_MARK: Final = "Holdfast.Exception"
 BRANCH_CANCELLED: Final = "BranchCancelled"
 BRANCH_CANCELLED_CAUSE: Final = "the branches were decided before this one ended"
+
+# More branches or iterations than one Parallel or inline Map may have.
+TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
+_IN_PARTS: Final = (
+    "Give it parts of the list in a loop, in Python `for first in range(0, len(items), 1_000): "
+    "each(items[first : first + 1_000], …)`, or make the Map a distributed one."
+)
+
+
+def too_many_lanes_cause(count: int, lanes_max: int) -> str:
+    return f"{count} branches or iterations in one state; {lanes_max} are allowed. {_IN_PARTS}"

@@ -35,11 +35,6 @@ _CANCELLED: Final = {
     "Cause": error_names.BRANCH_CANCELLED_CAUSE,
     error_names.RETURNED_MARK: True,
 }
-TOO_MANY_LANES: Final = "Holdfast.TooManyLanes"
-IN_PARTS: Final = (
-    "Give it parts of the list in a loop, in Python `for first in range(0, len(items), 1_000): "
-    "each(items[first : first + 1_000], …)`, or make the Map a distributed one."
-)
 
 
 def start(decision: Decision, frame: Frame, state: ParallelState | MapState) -> None:
@@ -96,8 +91,9 @@ def _require_room(count: int) -> None:
     one such state could occupy a worker for minutes.
     """
     if count > LANES_MAX:
-        cause = f"{count} branches or iterations in one state; {LANES_MAX} are allowed. {IN_PARTS}"
-        raise StateError(TOO_MANY_LANES, cause)
+        # Python raises the same text, and does not know the name of the state.
+        cause = error_names.too_many_lanes_cause(count, LANES_MAX)
+        raise StateError(error_names.TOO_MANY_LANES, cause, is_whole=True)
 
 
 def _start_iterations(decision: Decision, frame: Frame, state: MapState) -> None:
@@ -179,9 +175,7 @@ def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous
     flow.enter(decision, frame_id, state.processor, data, started)
 
 
-def is_tolerated(
-    decision: Decision, lane: Frame, owner: Frame, error: str | None, cause: str | None
-) -> bool:
+def is_tolerated(decision: Decision, lane: Frame, owner: Frame, failure: flow.Failure) -> bool:
     """Return True when the owner does not fail because of this failure: record it, and continue
     without the lane or join.
     """
@@ -189,7 +183,7 @@ def is_tolerated(
     assert isinstance(lanes, Lanes)
     own: dict[str, Any] = {}
     if _returns_errors(decision, owner):
-        own["result"] = {**flow.caught(error, cause), error_names.RETURNED_MARK: True}
+        own["result"] = {**failure.caught(), error_names.RETURNED_MARK: True}
     elif lanes.failed >= lanes.tolerated:
         return False
     previous = decision.frame(lane.id).previous
@@ -263,7 +257,7 @@ def join(decision: Decision, owner: Frame) -> None:
     returns_errors = _returns_errors(decision, owner)
     if not returns_errors and lanes.needed is not None and lanes.succeeded < lanes.needed:
         cause = f"{lanes.succeeded} of {lanes.needed} needed branches succeeded"
-        flow.handle_failure(decision, owner.id, TOO_FEW_SUCCEEDED, cause)
+        flow.handle_failure(decision, owner.id, flow.Failure(TOO_FEW_SUCCEEDED, cause))
         return
     missing: Json = _CANCELLED if returns_errors else None
     results: Json = [lanes.results.get(number, missing) for number in range(lanes.count)]

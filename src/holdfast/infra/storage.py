@@ -34,10 +34,17 @@ class Storage(Construct):
         self._key = key
         self.executions = self._table(resources.EXECUTIONS)
         self.mail = self._table(resources.MAIL)
-        # In a stack with an archive, blobs have no retention time. A record may be older than that
-        # time when it is archived, and the archiver needs the values in its blobs.
-        self.blobs = self._bucket("Blobs", None if has_archive else limits.BLOB_RETENTION_DAYS)
-        self.archive = self._bucket("Archive", None) if has_archive else None
+        # In a stack with an archive, only the blobs of cached results have a retention time. A
+        # record may be older than that time when it is archived, and the archiver needs the values
+        # in its blobs.
+        kept = s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1))
+        after = Duration.days(limits.BLOB_RETENTION_DAYS)
+        cached = s3.LifecycleRule(prefix=resources.CACHE_BLOBS_PREFIX, expiration=after)
+        expiring = s3.LifecycleRule(
+            abort_incomplete_multipart_upload_after=Duration.days(1), expiration=after
+        )
+        self.blobs = self._bucket("Blobs", [kept, cached] if has_archive else [expiring])
+        self.archive = self._bucket("Archive", [kept]) if has_archive else None
         secret = self._secret()
         self.secret_arn = secret.attr_id
         acknowledge_storage(self.buckets, secret)
@@ -51,8 +58,7 @@ class Storage(Construct):
         assert resources.EXECUTIONS.index is not None
         return f"{self.executions.table_arn}/index/{resources.EXECUTIONS.index.name}"
 
-    def _bucket(self, construct_id: str, days: int | None) -> s3.Bucket:
-        """Return a bucket. `days` is how long an object is kept; None: for ever."""
+    def _bucket(self, construct_id: str, rules: list[s3.LifecycleRule]) -> s3.Bucket:
         return s3.Bucket(
             self,
             construct_id,
@@ -64,12 +70,7 @@ class Storage(Construct):
             bucket_key_enabled=True if self._key else None,
             enforce_ssl=True,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            lifecycle_rules=[
-                s3.LifecycleRule(
-                    abort_incomplete_multipart_upload_after=Duration.days(1),
-                    expiration=None if days is None else Duration.days(days),
-                )
-            ],
+            lifecycle_rules=rules,
             removal_policy=RemovalPolicy.RETAIN,
         )
 

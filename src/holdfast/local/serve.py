@@ -105,12 +105,11 @@ def serving(
     * `is_debugged`: the clock stands still while a debugger has stopped a task.
     """
     machine = DebugClock() if is_debugged else SystemClock()
+    limit = payload_bytes_max
     kept = (
-        local_stack(deployment, LeadClock(machine), payload_bytes_max=payload_bytes_max)
+        local_stack(deployment, LeadClock(machine), payload_bytes_max=limit)
         if data is None
-        else stored_stack(
-            deployment, data, machine, payload_bytes_max=payload_bytes_max, archive=archive
-        )
+        else stored_stack(deployment, data, machine, payload_bytes_max=limit, archive=archive)
     )
     with (
         task_lines() as lines,
@@ -120,31 +119,35 @@ def serving(
     ):
         stack.host.has_history_limit = has_history_limit
         stack.host.may_reveal_secrets = True
-        stop, ended = threading.Event(), threading.Event()
         url = f"http://{LOOPBACK}:{server.server_address[1]}"
         wall.let_through(url.removeprefix("http://"))
         _announce_questions(stack.host, url)
-        threads = [
-            threading.Thread(target=server.serve_forever, name="http", args=(POLL_SECONDS,)),
-            threading.Thread(target=_play, name="pump", args=(stack.pump, stop, ended)),
-        ]
-        for thread in threads:
-            thread.start()
-        clock = stack.cloud.clock
-        assert isinstance(clock, LeadClock)
-        served = Served(url, clock, ended)
-        try:
+        with _running(stack, server, url) as served:
             yield served
-        finally:
-            # The server still answers until the handlers have finished, because they may call the
-            # API.
-            server.is_draining = True
-            stop.set()
-            stack.pump.wake()
-            threads[1].join(DRAIN_SECONDS)
-            served.is_drained = not threads[1].is_alive()
-            server.shutdown()
-            threads[0].join(STOP_SECONDS)
+
+
+@contextmanager
+def _running(stack: LocalStack[Any], server: _Server, url: str) -> Iterator[Served]:
+    """Run the server and the pump in a thread each, and let running handlers finish at the end."""
+    stop, ended = threading.Event(), threading.Event()
+    http = threading.Thread(target=server.serve_forever, name="http", args=(POLL_SECONDS,))
+    pump = threading.Thread(target=_play, name="pump", args=(stack.pump, stop, ended))
+    http.start()
+    pump.start()
+    clock = stack.cloud.clock
+    assert isinstance(clock, LeadClock)
+    served = Served(url, clock, ended)
+    try:
+        yield served
+    finally:
+        # The server still answers until the handlers have finished, because they may call the API.
+        server.is_draining = True
+        stop.set()
+        stack.pump.wake()
+        pump.join(DRAIN_SECONDS)
+        served.is_drained = not pump.is_alive()
+        server.shutdown()
+        http.join(STOP_SECONDS)
 
 
 def _announce_questions(host: Host, url: str) -> None:

@@ -93,7 +93,8 @@ def place_of_notice(key: str) -> tuple[int, int]:
 def start(log: Log, program: Program, entry: int, lane: int, now_ms: int) -> ChildEnds:
     """Start one child of a Map, or redrive it. Return its end, if it has ended already.
 
-    An execution that has begun or ended ignores a start message.
+    A repeated start message changes nothing in the child's log. It makes a child that has ended
+    report its end again.
     """
     assert log.state is not None
     frame = log.state.frame_of(entry)

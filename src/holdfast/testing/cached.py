@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.tasks import Task
+from holdfast.asl.whole_numbers import with_whole_numbers
 from holdfast.sealed import holds_sealed
-from holdfast.testing.places import WaitingPlace, with_whole_numbers
+from holdfast.testing.places import WaitingPlace
 
 
 class CachedResult(NamedTuple):

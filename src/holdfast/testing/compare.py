@@ -13,8 +13,8 @@ from itertools import zip_longest
 from typing import Any
 
 from holdfast.asl import error_names
+from holdfast.asl.whole_numbers import with_whole_numbers
 from holdfast.testing.ends import End
-from holdfast.testing.places import with_whole_numbers
 from holdfast.testing.timeline import Call, Trace
 
 

@@ -13,12 +13,16 @@ from typing import Any, Literal, cast
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
 from holdfast.api.branches import unended
 from holdfast.api.harness import ContinueAsNew, OwnExecution, harness
+from holdfast.api.retries import Retry
 from holdfast.api.runs_on import Worker
-from holdfast.api.tasks import Polling, Retry, StepInterrupted, Task, Workflow
+from holdfast.api.task_errors import StepInterrupted
+from holdfast.api.tasks import Polling, Task
+from holdfast.api.workflows import Workflow
+from holdfast.asl import error_names
 from holdfast.asl.program import PollRule, Retrier
 from holdfast.core.retry import delay_ms, poll_delay_ms
-from holdfast.limits import STATE_SECONDS_MAX
-from holdfast.testing.ends import End, RunTimedOut, end_of_error
+from holdfast.limits import LANES_MAX, STATE_SECONDS_MAX
+from holdfast.testing.ends import End, RunTimedOut, TooManyLanes, end_of_error
 from holdfast.testing.line import ControlLine, Group, current_line
 from holdfast.testing.lines import ControlLines
 from holdfast.testing.outcomes import ScriptError
@@ -397,6 +401,9 @@ class _Direct:
         returns_errors: bool = False,
     ) -> list[Any]:
         line = current_line.get()
+        self.lines.require_open(line)
+        if len(branches) > LANES_MAX:
+            raise TooManyLanes(error_names.too_many_lanes_cause(len(branches), LANES_MAX))
         results = unended(len(branches), returns_errors=returns_errors)
         group = Group(
             line, list(branches), needed, tolerated, results, after, returns_errors=returns_errors

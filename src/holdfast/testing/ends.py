@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.error_fields import cause_of_error
-from holdfast.api.tasks import WaitTimeout
+from holdfast.api.task_errors import WaitTimeout
 from holdfast.asl import error_names
 
 EndStatus: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]
@@ -31,6 +31,13 @@ class RunTimedOut(WaitTimeout):
 
 # The author's code that reads `type(err).__name__` sees the class of the language.
 RunTimedOut.__name__ = WaitTimeout.__name__
+
+
+class TooManyLanes(Exception):  # noqa: N818 - the name is that of the engine's error
+    """The engine's own error for a list that is too long for one `each`."""
+
+
+TooManyLanes.__name__ = error_names.TOO_MANY_LANES
 
 
 @dataclass(frozen=True, slots=True)

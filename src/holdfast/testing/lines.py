@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from holdfast.api.harness import Cancelled
-from holdfast.api.tasks import BlockTimeout
+from holdfast.api.task_errors import BlockTimeout
 from holdfast.testing.finals import open_finals
 from holdfast.testing.line import WHOLE, ControlLine, Group, LineScope, current_line
 from holdfast.testing.outcomes import ScriptError
@@ -163,7 +163,7 @@ class ControlLines:
         return line.over
 
     def branch(self, line: ControlLine, group: Group, concurrency: int) -> list[Any]:
-        self.require_open(line)
+        """Run the branches of an open line."""
         line.group = group
         if group.after:
             self._start_those_after(group, None)

@@ -32,21 +32,6 @@ CallKind: TypeAlias = Literal[
 _PLAIN: Final[frozenset[str]] = frozenset({"send", "reply", "stop", "start", "again"})
 
 
-def with_whole_numbers(value: Any) -> Any:
-    """Return the JSON with ints in place of whole floats: an expression of a state machine gives 2
-    for 2.0.
-    """
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case dict():
-            return {str(key): with_whole_numbers(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [with_whole_numbers(inner) for inner in value]
-        case _:
-            return value
-
-
 @dataclass(eq=False, slots=True)
 class WaitingPlace:
     """One wait of a run. `owner` is the part of the run that continues when it ends.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from holdfast.core import advance, waits
+from holdfast.core import attempt_facts, waits
 from holdfast.core.diagnosis import OverdueReason, diagnose
 from holdfast.core.state import Awaiting, WaitingFor, is_told
 from holdfast.core.waits import pending_commands
@@ -115,6 +115,26 @@ CHILD = Scenario(
         "child": machine({"nap": {"Type": "Wait", "Seconds": 100, "End": True}}),
     },
 )
+SHARES = Scenario(
+    "shares",
+    "a distributed Map of three short tasks",
+    {
+        "main": machine(
+            {
+                "all": {
+                    "Type": "Map",
+                    "Items": [1, 2, 3],
+                    "ItemProcessor": {
+                        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+                        "StartAt": "work",
+                        "States": {"work": call("work")},
+                    },
+                    "End": True,
+                }
+            }
+        )
+    },
+)
 _WAITS = [
     machine({f"nap {n}": {"Type": "Wait", "Seconds": 400 + n, "End": True}}) for n in range(8)
 ]
@@ -220,6 +240,10 @@ def _notice_no_twin(patch: Patch) -> None:
     patch.setattr(Delivery, "notice_twin", lambda *_: None)
 
 
+def _pass_over_ended_starts(patch: Patch) -> None:
+    patch.setattr(Delivery, "_is_start_of_ended", lambda *_: False)
+
+
 def _carry_out_everything(patch: Patch) -> None:
     patch.setattr(recovery, "_owed_again", lambda errand, log, now_ms: pending_commands(log.state))
     patch.setattr(recovery, "_sees_to", lambda *_: False)
@@ -275,12 +299,12 @@ def _begin_without_a_lease(patch: Patch) -> None:
 
 
 def _take_once_over(patch: Patch) -> None:
-    patch.setattr(advance, "_runs_once", lambda _: False)
+    patch.setattr(attempt_facts, "_runs_once", lambda _: False)
 
 
 def _take_over_for_long(patch: Patch) -> None:
     """Not for ever: the schedule has to end."""
-    patch.setattr(advance, "TAKEOVERS_MAX", 12)
+    patch.setattr(attempt_facts, "TAKEOVERS_MAX", 12)
 
 
 def _hide_once(patch: Patch) -> None:
@@ -390,6 +414,13 @@ PLANTED = (
         LONG,
         {"killed after": 0.1, "duplicated": 0.5},
         {"takes_stale_receipts": True},
+    ),
+    Planted(
+        "a child that has ended does not report at its second start",
+        _pass_over_ended_starts,
+        frozenset({"I16"}),
+        SHARES,
+        {"answer lost": 0.1, "vanished": 0.1},
     ),
     Planted(
         "each redelivery carries out everything",

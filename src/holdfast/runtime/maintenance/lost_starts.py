@@ -202,11 +202,12 @@ def _work_off(row: Item, owner: str, formats: Formats, now_ms: int) -> NoResult:
 
 def _has_reported(row: Item) -> Generator[Effect, Any, bool]:
     """Return True when the end of the execution is stored in the inbox of its parent, or when it
-    reports to none. A child of a Map counts as reported: a recovery of its parent reads its log.
+    reports to none. Only the child of a task has such a row: a recovery of its parent starts the
+    child of a Map again.
     """
     with reading("the row of a start"):
         parent = json.loads(str(row["body"])).get("parent")
-        if parent is None or "lane" in parent:
+        if parent is None:
             return True
         inbox = keys.inbox(str(row["t"]), str(parent["run"]))
         key = keys.answer(parent["entry"], parent["attempt"])

@@ -20,9 +20,20 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, Formats, requ
 #: A definition of format 2 has a field that code of format 1 would ignore, so that it would run the
 #: workflow wrongly during a deployment. That code leaves an execution of format 2 to newer code.
 _FORMATS: Final = Formats(oldest=FORMAT, newest=2, asked=FORMAT)
-#: The fields since format 2, as they are written. A text of the author with the same characters
-#: gives its definition format 2 as well, which does no harm.
-_FIELDS_OF_2: Final = ('"ReturnErrors": ', '"AtMostOnce": ', '"Delays": ', '"kept": false')
+#: The fields that some code of format 1 ignores, as they are written. A text of the author with the
+#: same characters gives its definition format 2 as well, which does no harm.
+#:
+#: All code that stores definitions for a stack reads `Undo`, `Shielded`, `Deadlines`, `Needed`,
+#: `Tolerated` and `After`. `Poll` has a resource of its own, which older code refuses.
+FIELDS_OF_2: Final = (
+    '"ReturnErrors": ',
+    '"AtMostOnce": ',
+    '"Delays": ',
+    '"Publish": ',
+    '"Note": ',
+    '"Cuts": ',
+    '"kept": false',
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,7 @@ class Definition:
 
 def item_of(tenant: str, definition: Definition) -> dict[str, str | int | bytes]:
     text = _text_of(definition)
-    is_newer = any(one in text for one in _FIELDS_OF_2)
+    is_newer = any(one in text for one in FIELDS_OF_2)
     return {
         "pk": keys.definition(tenant, definition.hash),
         "sk": keys.ONLY,

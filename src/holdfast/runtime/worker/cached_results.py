@@ -23,8 +23,10 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from holdfast.asl.program import Json
+from holdfast.asl.whole_numbers import with_whole_numbers
 from holdfast.core.facts import Succeeded
 from holdfast.errors import HoldfastError, ServiceFault, is_damage
+from holdfast.resources import CACHE_BLOBS_PREFIX
 from holdfast.runtime import inbox
 from holdfast.runtime.effects import Clock, Effect, Get, Item, NoResult, Put, Ticket
 from holdfast.runtime.storage import keys, tables
@@ -33,8 +35,9 @@ from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD, require_forma
 from holdfast.runtime.worker.config import CachePlace, CacheRule
 from holdfast.sealed import holds_sealed
 
-#: The part of a blob's name that says whose blob it is, in place of the id of an execution.
-_BLOBS: Final = "cache"
+#: The first part of a blob's key, where other blobs have the tenant. A stack with an archive keeps
+#: all blobs but those with this prefix.
+_BLOBS: Final = CACHE_BLOBS_PREFIX.rstrip("/")
 #: TTL deletes an item at an uncertain time. The field `expires` decides.
 _DAY_SECONDS: Final = 86_400
 
@@ -47,7 +50,9 @@ def place_of(rule: CacheRule, arguments: Json) -> CachePlace | None:
         return None
     if rule.names is not None and isinstance(arguments, dict):
         arguments = {name: value for name, value in arguments.items() if name in rule.names}
-    text = json.dumps([rule.scope, arguments], sort_keys=True, separators=(",", ":"))
+    # An input has 1.0 where a computed value has 1: both are one value to the task.
+    compared = [rule.scope, with_whole_numbers(arguments)]
+    text = json.dumps(compared, sort_keys=True, separators=(",", ":"))
     return CachePlace(hashlib.sha256(text.encode()).hexdigest(), rule.seconds)
 
 
@@ -76,7 +81,7 @@ def _read(
     with reading("a cached result"):
         if int(item["expires"]) <= now_ms:
             return None
-        output = yield from inbox.unstow(tenant, _BLOBS, item)
+        output = yield from inbox.unstow(_BLOBS, tenant, item)
         stored: dict[str, Json] = {"execution": str(item["run"]), "at": int(item["at"])}
     return Succeeded(*ticket, output, cached=stored)
 
@@ -90,7 +95,7 @@ def keep(tenant: str, run: str, place: CachePlace, output: Json) -> NoResult:
     now_ms = yield Clock()
     expires_ms = now_ms + 1_000 * place.seconds
     try:
-        stowed = yield from inbox.stow(tenant, _BLOBS, output)
+        stowed = yield from inbox.stow(_BLOBS, tenant, output)
         yield Put(
             tables.MAIL,
             {

@@ -4,9 +4,10 @@ SQS delivers a message at least once. The same message may come twice at the sam
 after its worker crashed. Each delivery therefore has to answer two questions.
 
 **Is this delivery a recovery?** It is if the message says so (`recover`), if SQS reports a receive
-count above one, or if the log has a record that another worker wrote under this message. A recovery
-carries pending commands out again, because the earlier worker may have crashed after its commit and
-before its effects.
+count above one, if the log has a record that another worker wrote under this message, or if it is a
+start message of an execution that has ended before it was opened. A recovery carries pending
+commands out again, because the earlier worker may have crashed after its commit and before its
+effects.
 
 **Which commands are in doubt?** A worker carries out the commands of a record before it commits the
 next one. So only the newest record of the message is in doubt, and only the entries that it opened:
@@ -168,7 +169,18 @@ class Delivery:
         )
 
     def notice_twin(self, log: Log) -> None:
-        self.is_recovering |= self.has_twin(log)
+        self.is_recovering |= self.has_twin(log) or self._is_start_of_ended(log)
+
+    def _is_start_of_ended(self, log: Log) -> bool:
+        """Return True for a start message of an execution that ended before it was opened.
+
+        The parent of a Map's child sends the start again until the child has reported its end. The
+        worker that wrote the end may have crashed before the report, and the queue may have lost
+        its message. No watchdog row leads to the child, so only this message does.
+        """
+        state = log.state
+        is_start = self.kind == messages.START
+        return is_start and state is not None and state.is_ended and not state.is_opened
 
     def has_twin(self, log: Log) -> bool:
         """Return True when another worker has written a record under this message's id. That worker
