@@ -205,9 +205,8 @@ def function(client: Client) -> Iterator[Callable[..., Any]]:
         made.append(name)
 
         def call(event: Any, **options: Any) -> Any:
-            answer = functions.invoke(
-                FunctionName=name, Payload=json.dumps(event).encode(), **options
-            )
+            payload = event if isinstance(event, bytes) else json.dumps(event).encode()
+            answer = functions.invoke(FunctionName=name, Payload=payload, **options)
             return {**answer, "Payload": answer["Payload"].read().decode()}
 
         return call
@@ -278,6 +277,35 @@ def test_the_messages_of_the_runtime_about_a_function(
     error = json.loads(answer["Payload"])
     assert (answer["FunctionError"], error["errorType"]) == ("Unhandled", kind)
     assert words in error["errorMessage"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "problem"),
+    [
+        (
+            b"abc",
+            (
+                "Unrecognized token 'abc': was expecting (JSON String, Number, Array, Object or "
+                "token 'null', 'true' or 'false')"
+            ),
+        ),
+        (b'{"a":', "Unexpected end-of-input: expected close marker for Object"),
+    ],
+)
+def test_a_payload_that_is_not_json_reaches_no_function(
+    function: Any, payload: bytes, problem: str
+) -> None:
+    call = function("def handler(event, context):\n    return event\n")
+    with pytest.raises(ClientError) as caught:
+        call(payload)
+    found = caught.value.response
+    assert found["Error"]["Code"] == "InvalidRequestContentException"
+    assert found["ResponseMetadata"]["HTTPStatusCode"] == 400
+    said, _, place = found["Error"]["Message"].partition("\n at ")
+    prefix = "Could not parse request body into json: Could not parse payload into json: "
+    assert said == prefix + problem
+    assert place.startswith("[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` ")
+    assert place.endswith(f"disabled); line: 1, column: {len(payload) + 1}]")
 
 
 def test_functions_of_one_name_of_module_see_their_own_code_and_variables(function: Any) -> None:

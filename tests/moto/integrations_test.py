@@ -284,23 +284,152 @@ def test_one_refused_event_fails_the_task(call: Callable[..., Any]) -> None:
     ]
 
 
+def _topic(clients: ServiceClients, name: str) -> str:
+    fifo = {"FifoTopic": "true"} if "." in name else {}
+    return str(clients.get("sns").create_topic(Name=name, Attributes=fifo)["TopicArn"])
+
+
 @pytest.mark.parametrize(
-    ("topic", "message", "words"),
+    ("topic", "fields", "words"),
     [
-        ("t.fifo", "x", "Invalid parameter: The MessageGroupId parameter is required for FIFO top"),
-        ("t", "", "Invalid parameter: Empty message (Service: AmazonSNS; Status Code: 400; Error"),
+        ("t.fifo", {}, "The MessageGroupId parameter is required for FIFO topics"),
+        (
+            "t.fifo",
+            {"MessageGroupId": "g"},
+            (
+                "The topic should either have ContentBasedDeduplication enabled or "
+                "MessageDeduplicationId provided explicitly"
+            ),
+        ),
+        ("t", {"Message": ""}, "Empty message"),
+        ("t", {"TopicArn": None}, "TopicArn or TargetArn Reason: no value for required parameter"),
+        ("t", {"Subject": "s" * 101}, "Subject"),
+        (
+            "t",
+            {"MessageStructure": "json", "Message": {"sms": "m"}},
+            "Message Structure - No default entry in JSON message body",
+        ),
+        (
+            "t",
+            {"MessageStructure": "json", "Message": "m"},
+            "Message Structure - JSON message body failed to parse",
+        ),
     ],
 )
 def test_a_topic_refuses_in_its_own_words(
-    call: Callable[..., Any], clients: ServiceClients, topic: str, message: str, words: str
+    call: Callable[..., Any], clients: ServiceClients, topic: str, fields: Any, words: str
 ) -> None:
-    fifo = {"FifoTopic": "true"} if "." in topic else {}
-    arn = clients.get("sns").create_topic(Name=topic, Attributes=fifo)["TopicArn"]
-    failed = call("sns:publish", {"TopicArn": arn, "Message": message})
+    arn = _topic(clients, topic)
+    failed = call("sns:publish", {"TopicArn": arn, "Message": "m", **fields})
     assert failed.error == "SNS.InvalidParameterException"
-    assert failed.cause.startswith(words)
+    assert failed.cause.startswith(
+        f"Invalid parameter: {words} (Service: AmazonSNS; Status Code: 400; "
+        "Error Code: InvalidParameter; "
+    )
     failed = call("sns:publish", {"TopicArn": arn + "x", "Message": "m"})
     assert failed.error == "SNS.NotFoundException"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [
+        (
+            {"DataType": "String", "StringValue": ""},
+            (
+                "The message attribute 'a' must contain non-empty message attribute value "
+                "for message attribute type 'String'."
+            ),
+        ),
+        (
+            {"DataType": "Number", "StringValue": "x"},
+            "Could not cast message attribute 'a' value to number.",
+        ),
+        (
+            {"DataType": "Text", "StringValue": "x"},
+            (
+                "The message attribute 'a' has an invalid message attribute type, the set of "
+                "supported type prefixes is Binary, Number, and String."
+            ),
+        ),
+    ],
+)
+def test_a_topic_refuses_attributes_with_a_code_of_their_own(
+    call: Callable[..., Any], clients: ServiceClients, attribute: Any, words: str
+) -> None:
+    fields = {
+        "TopicArn": _topic(clients, "t"),
+        "Message": "m",
+        "MessageAttributes": {"a": attribute},
+    }
+    failed = call("sns:publish", fields)
+    assert failed.error == "SNS.InvalidParameterValueException"
+    assert failed.cause.startswith(
+        f"{words} (Service: AmazonSNS; Status Code: 400; Error Code: ParameterValueInvalid; "
+    )
+
+
+def test_messages_of_fifo_topics_and_queues_are_numbered(
+    call: Callable[..., Any], clients: ServiceClients
+) -> None:
+    fields = {"TopicArn": _topic(clients, "t.fifo"), "Message": "m", "MessageGroupId": "g"}
+    numbers = [
+        call("sns:publish", fields | {"MessageDeduplicationId": name}).output["SequenceNumber"]
+        for name in "ab"
+    ]
+    assert [len(number) for number in numbers] == [20, 20]
+    assert numbers == sorted(numbers)
+    settings = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    made = clients.get("sqs").create_queue(QueueName="q.fifo", Attributes=settings)
+    fields = {"QueueUrl": made["QueueUrl"], "MessageBody": "m", "MessageGroupId": "g"}
+    assert len(call("sqs:sendMessage", fields).output["SequenceNumber"]) == 20
+
+
+def test_a_queue_refuses_an_empty_attribute(call: Callable[..., Any], queue: str) -> None:
+    attributes = {"a": {"DataType": "String", "StringValue": ""}}
+    fields = {"QueueUrl": queue, "MessageBody": "m", "MessageAttributes": attributes}
+    failed = call("sqs:sendMessage", fields)
+    assert failed.error == "SQS.AmazonSQSException"
+    assert failed.cause.startswith(
+        "Message (user) attribute 'a' must contain a non-empty value of type 'String'. (Service: "
+        "AmazonSQS; Status Code: 400; Error Code: InvalidParameterValue; "
+    )
+
+
+def test_secrets_are_refused_with_status_400(call: Callable[..., Any]) -> None:
+    failed = call("aws-sdk:secretsmanager:getSecretValue", {"SecretId": "none"})
+    assert failed.error == "SecretsManager.ResourceNotFoundException"
+    assert failed.cause.startswith(
+        "Secrets Manager can't find the specified secret. "
+        "(Service: SecretsManager, Status Code: 400, "
+    )
+    for action, fields in (
+        ("createSecret", {"Name": "a b", "SecretString": "s"}),
+        ("getSecretValue", {"SecretId": "a b"}),
+    ):
+        failed = call(f"aws-sdk:secretsmanager:{action}", fields)
+        assert failed.error == "SecretsManager.SecretsManagerException"
+        assert failed.cause.startswith(
+            "Invalid name. Must be a valid name containing alphanumeric characters, or any of "
+            "the following: -/_+=.@! (Service: SecretsManager, Status Code: 400, "
+        )
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "error", "parameter"),
+    [
+        ("s3:getObject", {"Bucket": "b"}, "S3", "Key"),
+        ("s3:getObject", {}, "S3", "Bucket"),
+        ("lambda:getFunction", {}, "Lambda", "FunctionName"),
+        ("scheduler:getSchedule", {}, "Scheduler", "Name"),
+    ],
+)
+def test_a_request_without_a_part_of_its_path_is_not_sent(
+    call: Callable[..., Any], target: str, arguments: Any, error: str, parameter: str
+) -> None:
+    assert call(f"aws-sdk:{target}", arguments) == TaskFailed(
+        f"{error}.SdkClientException",
+        f"Unable to marshall request to JSON: Parameter '{parameter}' must not be null",
+    )
 
 
 def test_step_functions_itself_is_answered_in_process(call: Callable[..., Any]) -> None:

@@ -260,10 +260,10 @@ def test_functions_give_the_results_of_aws(text: str, expected: StrictJson) -> N
         ("$sum(['a'])", "T0412"),
         ("1 < 'a'", "T2009"),
         ("$error('stop')", "D3137"),
-        ("$parse('{')", "D3120"),
-        ("$hash('a', 'SHA-2')", "T0410"),
-        ("$range(1, 2, 0)", "T0410"),
-        ("$partition([1], 0)", "T0410"),
+        ("$parse('{')", "D3137"),
+        ("$hash('a', 'SHA-2')", "D3137"),
+        ("$range(1, 2, '1')", "T0410"),
+        ("$partition([1], -1)", "D3137"),
         ("$toMillis('tomorrow')", "D3110"),
         ("$decodeUrl('%E0%A4%A')", "D3140"),
         ("1 +", "S0207"),
@@ -275,6 +275,33 @@ def test_functions_give_the_results_of_aws(text: str, expected: StrictJson) -> N
 )
 def test_an_error_has_the_code_of_jsonata(text: str, code: str) -> None:
     assert code_of(text) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("$parse('{')", "Invalid JSON"),
+        ("$partition([1], -1)", "Second argument must be zero or greater"),
+        ("$partition(1, 1)", 'Argument 1 of function "partition" must be an array of undefined'),
+        (
+            "$hash('a', 'md5')",
+            "Hash algorithm 'md5' must be one of SHA-1, SHA-384, SHA-256, SHA-512, MD5",
+        ),
+        (
+            "$range(1, 9999999, 1)",
+            "Expression evaluation memory limit exceeded: Check for excessive memory usage",
+        ),
+        ("-'a'", 'Cannot negate a non-numeric value: "a"'),
+        (
+            "$formatBase(1, 1)",
+            "The radix of the formatBase function must be between 2 and 36.  It was given 1",
+        ),
+    ],
+)
+def test_an_error_has_the_message_of_aws(text: str, message: str) -> None:
+    with pytest.raises(JsonataError) as caught:
+        evaluate(text)
+    assert caught.value.message == message
 
 
 def test_an_error_has_the_message_of_jsonata() -> None:

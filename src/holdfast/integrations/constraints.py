@@ -1,4 +1,4 @@
-"""Finds requests that a service with a JSON protocol would refuse, with the service's own messages.
+"""Finds requests that a service or its client in the Java SDK would refuse, with the same messages.
 
 Checking here saves the call, and the emulators for local stacks do not check. Source: recordings;
 the texts are common to these services.
@@ -16,6 +16,9 @@ VALIDATION: Final = "ValidationException"
 #: Patterns that a service checks although its model does not have them, by botocore's name of the
 #: service and the name of the member.
 _PATTERNS: Final = {("dynamodb", "TableName"): "[a-zA-Z0-9_.-]+"}
+#: The names of secrets. Source: AWS docs, API reference of Secrets Manager, CreateSecret.
+_SECRET_NAME: Final = re.compile(r"[-/_+=.@!a-zA-Z0-9]{1,512}")
+_SECRET_NAMES: Final = ("Name", "SecretId")
 
 
 def find_refusal(service: str, operation: Any, request: Mapping[str, Any]) -> Refusal | None:
@@ -26,11 +29,39 @@ def find_refusal(service: str, operation: Any, request: Mapping[str, Any]) -> Re
         return None
     if service == "sqs":
         return _find_unnamed(operation.input_shape, request)
+    if service == "secretsmanager" and (refusal := _find_secret(request)):
+        return refusal
     problems = list(_problems(service, operation.input_shape, request))
     if not problems:
         return None
     count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected"
     return Refusal(VALIDATION, f"{count}: {'; '.join(problems)}", 400, "null")
+
+
+def find_unsent(operation: Any, request: Mapping[str, Any]) -> str | None:
+    """Return the problem that keeps the Java SDK from sending the request: a part of the path has
+    no value. None: it can be sent.
+    """
+    shape = operation.input_shape
+    for name, member in shape.members.items() if shape is not None else ():
+        if member.serialization.get("location") == "uri" and name not in request:
+            parameter = member.serialization.get("name", name)
+            return f"Unable to marshall request to JSON: Parameter '{parameter}' must not be null"
+    return None
+
+
+def _find_secret(request: Mapping[str, Any]) -> Refusal | None:
+    """Return the refusal of a name that no secret can have."""
+    for member in _SECRET_NAMES:
+        name = request.get(member)
+        if name is None or name.startswith("arn:") or _SECRET_NAME.fullmatch(name):
+            continue
+        words = (
+            "Invalid name. Must be a valid name containing alphanumeric characters, "
+            "or any of the following: -/_+=.@!"
+        )
+        return Refusal(VALIDATION, words, 400, "null")
+    return None
 
 
 def _find_unnamed(shape: Any, request: Mapping[str, Any]) -> Refusal | None:

@@ -17,7 +17,7 @@ from holdfast.asl.resources import CONTAINER
 from holdfast.core.run_ids import TOO_DEEP
 from holdfast.integrations import faults, item_reader, item_writer, lambdas, optimised
 from holdfast.integrations.clients import ServiceClients
-from holdfast.integrations.constraints import find_refusal
+from holdfast.integrations.constraints import find_refusal, find_unsent
 from holdfast.integrations.metadata import own_metadata, sdk_metadata
 from holdfast.integrations.problems import Refusal, Unusable, unusable
 from holdfast.integrations.shaping import Style, iso, request_of, result_of, with_content_type
@@ -213,6 +213,9 @@ class Integrations:
         request = _request(call, operation)
         if not call.is_sdk:
             request = optimised.adjusted(call.effect, request)
+        unsent = find_unsent(operation, request) if call.is_sdk else None
+        if unsent is not None:
+            return faults.unsent(model, unsent)
         request = with_content_type(operation, request)
         refusal = find_refusal(call.service, operation, request)
         if refusal is not None:
@@ -227,7 +230,7 @@ class Integrations:
         return _shown(call, operation, response, sdk_metadata(response))
 
     def _own(self, call: _Call) -> CallResult:
-        from holdfast.stepfunctions.faults import StatesFault  # noqa: PLC0415
+        from holdfast.stepfunctions.faults import HTTP_STATUS, StatesFault  # noqa: PLC0415
 
         model = self._clients.model(STATES)
         if call.operation not in model.operation_names:
@@ -241,7 +244,7 @@ class Integrations:
             if fault.code == TOO_DEEP:
                 return TaskFailed(fault.code, fault.message)
             return _refused(
-                call, Refusal(fault.code, fault.message, fault.status, request_id), model
+                call, Refusal(fault.code, fault.message, HTTP_STATUS, request_id), model
             )
         length = len(json.dumps(response, default=str))
         return _shown(call, operation, response, own_metadata(request_id, length))

@@ -123,6 +123,13 @@ def unreachable(prefix: str, error: Exception, *, is_sdk: bool) -> TaskFailed:
     return TaskFailed(f"{prefix}.SdkClientException", f"{cause} {_ATTEMPTS}" if is_sdk else cause)
 
 
+def unsent(service: Any, problem: str) -> TaskFailed:
+    """Return the error of the Java SDK for a request that it cannot send. It has made no attempt,
+    so the cause counts none.
+    """
+    return TaskFailed(f"{class_name(service.service_id)}.SdkClientException", problem)
+
+
 def _suffixed(shape: str) -> str:
     return shape if shape.endswith("Exception") else f"{shape.removesuffix('Fault')}Exception"
 

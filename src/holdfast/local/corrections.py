@@ -3,14 +3,16 @@
 Call `install` once in each process. What a correction does not change, moto does. Recordings of AWS
 show these differences: S3 encrypts every object and names the type of its checksum; DynamoDB
 reports consumed capacity only on request; EventBridge refuses a detail that is no object; SNS and
-Lambda have other texts for refusals.
+Lambda have other texts for refusals. AWS's documentation shows more of them: Secrets Manager
+answers every refusal with status 400; SNS and SQS number the messages of FIFO topics and queues.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
+from itertools import count
 from typing import Any, Final
 
 _MALFORMED: Final = {"ErrorCode": "MalformedDetail", "ErrorMessage": "Detail is malformed."}
@@ -27,6 +29,9 @@ _METERS: Final = {
     "ConsumedCapacity": "ReturnConsumedCapacity",
     "ItemCollectionMetrics": "ReturnItemCollectionMetrics",
 }
+#: The most characters of the subject of a notification (AWS docs, Publish).
+_SUBJECT_MAX: Final = 100
+_sequence: Final = count(10**19)
 _installed: Final[list[bool]] = []
 
 
@@ -39,7 +44,11 @@ def install() -> None:
     from moto.events.models import EventsBackend  # noqa: PLC0415
     from moto.s3.models import FakeKey  # noqa: PLC0415
     from moto.s3.responses import S3Response  # noqa: PLC0415
+    from moto.secretsmanager.exceptions import SecretsManagerClientError  # noqa: PLC0415
     from moto.sns.models import SNSBackend, Subscription  # noqa: PLC0415
+    from moto.sns.responses import SNSResponse  # noqa: PLC0415
+    from moto.sqs.models import SQSBackend  # noqa: PLC0415
+    from moto.sqs.responses import SQSResponse  # noqa: PLC0415
 
     _installed.append(True)
     FakeKey.response_dict = property(_encrypted(FakeKey.response_dict.fget))
@@ -48,7 +57,12 @@ def install() -> None:
     for name in _CAPACITY_UNASKED:
         _replace(DynamoHandler, name, _without_capacity)
     _replace(EventsBackend, "put_events", _refusing_details)
+    _replace(SecretsManagerClientError, "__init__", _with_status_400)
     _replace(SNSBackend, "publish", _worded_as_sns)
+    _replace(SNSResponse, "_parse_message_attributes", _refusing_attributes)
+    _replace(SNSResponse, "publish", _numbered_by_topic)
+    _replace(SQSBackend, "send_message", _numbered_by_queue)
+    _replace(SQSResponse, "send_message", _refusing_empty_attributes)
     _replace(Subscription, "get_post_data", _signed_by_default)
     _replace(LambdaBackend, "invoke", _with_version)
 
@@ -112,20 +126,22 @@ def _is_malformed(event: dict[str, Any]) -> bool:
         return True
 
 
+def _with_status_400(original: Any) -> Any:
+    def initialise(self: Any, *given: Any, **named: Any) -> None:
+        self.code = 400
+        original(self, *given, **named)
+
+    return initialise
+
+
 def _worded_as_sns(original: Any) -> Any:
     from moto.sns import exceptions  # noqa: PLC0415
 
     def publish(self: Any, message: str, **asked: Any) -> Any:
         target = asked.get("arn")
-        topic = self.topics.get(target)
-        if not message:
-            raise exceptions.SNSInvalidParameter("Invalid parameter: Empty message")
-        if target is not None and not target.startswith("arn:"):
-            raise exceptions.SNSInvalidParameter("Invalid parameter: TopicArn")
-        if topic is not None and topic.fifo_topic and not asked.get("group_id"):
-            raise exceptions.SNSInvalidParameter(
-                "Invalid parameter: The MessageGroupId parameter is required for FIFO topics"
-            )
+        problem = _publish_problem(message, self.topics.get(target), asked)
+        if problem is not None:
+            raise exceptions.SNSInvalidParameter(f"Invalid parameter: {problem}")
         try:
             return original(self, message, **asked)
         except exceptions.SNSNotFoundError as error:
@@ -134,6 +150,129 @@ def _worded_as_sns(original: Any) -> Any:
             raise exceptions.TopicNotFound from error
 
     return publish
+
+
+def _publish_problem(message: str, topic: Any, asked: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with a message, in the words of SNS."""
+    target = asked.get("arn")
+    is_fifo = topic is not None and topic.fifo_topic
+    if target is None and asked.get("phone_number") is None:
+        return "TopicArn or TargetArn Reason: no value for required parameter"
+    if target is not None and not target.startswith("arn:"):
+        return "TopicArn"
+    if not message:
+        return "Empty message"
+    if len(asked.get("subject") or "") > _SUBJECT_MAX:
+        return "Subject"
+    if asked.get("message_structure") == "json":
+        return _structure_problem(message)
+    if is_fifo and not asked.get("group_id"):
+        return "The MessageGroupId parameter is required for FIFO topics"
+    if is_fifo and not (asked.get("deduplication_id") or topic.content_based_deduplication):
+        return (
+            "The topic should either have ContentBasedDeduplication enabled or "
+            "MessageDeduplicationId provided explicitly"
+        )
+    return None
+
+
+def _structure_problem(message: str) -> str | None:
+    """Return what is wrong with a message that has a text for each protocol."""
+    try:
+        texts = json.loads(message)
+    except ValueError:
+        return "Message Structure - JSON message body failed to parse"
+    if "default" not in texts:
+        return "Message Structure - No default entry in JSON message body"
+    return None
+
+
+def _refusing_attributes(original: Any) -> Any:
+    from moto.sns.exceptions import InvalidParameterValue, SNSException  # noqa: PLC0415
+
+    class ParameterValueInvalid(SNSException):  # type: ignore[misc]  # moto ships no types
+        """The refusal of an attribute, with the code of AWS's model."""
+
+        code = "ParameterValueInvalid"
+
+    def parse(self: Any) -> Any:
+        for name, attribute in (self._get_param("MessageAttributes", {}) or {}).items():
+            problem = _attribute_problem(name, attribute)
+            if problem is not None:
+                raise ParameterValueInvalid(problem)
+        try:
+            return original(self)
+        except InvalidParameterValue as error:
+            raise ParameterValueInvalid(error.message) from None
+
+    return parse
+
+
+def _attribute_problem(name: str, attribute: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with an attribute of a notification, where moto has other words."""
+    kind, text = attribute.get("DataType"), attribute.get("StringValue")
+    if kind and text == "":
+        return (
+            f"The message attribute '{name}' must contain non-empty message attribute value "
+            f"for message attribute type '{kind}'."
+        )
+    if kind == "Number" and text is not None and not _is_number(text):
+        return f"Could not cast message attribute '{name}' value to number."
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbered_by_topic(original: Any) -> Any:
+    """Add the SequenceNumber of a message for a FIFO topic (AWS docs, Publish)."""
+
+    def publish(self: Any) -> Any:
+        answer = original(self)
+        topic = self.backend.topics.get(self._get_param("TopicArn"))
+        if topic is not None and topic.fifo_topic:
+            answer.result["SequenceNumber"] = _sequence_number()
+        return answer
+
+    return publish
+
+
+def _numbered_by_queue(original: Any) -> Any:
+    """Number the messages of a FIFO queue. moto numbers those with an explicit deduplication id."""
+
+    def send_message(self: Any, queue_name: str, *rest: Any, **named: Any) -> Any:
+        message = original(self, queue_name, *rest, **named)
+        if self.get_queue(queue_name).fifo_queue:
+            message.sequence_number = message.sequence_number or _sequence_number()
+        return message
+
+    return send_message
+
+
+def _sequence_number() -> str:
+    """Return a greater number of 20 digits each time."""
+    return f"{next(_sequence):020}"
+
+
+def _refusing_empty_attributes(original: Any) -> Any:
+    from moto.sqs.exceptions import InvalidParameterValue  # noqa: PLC0415
+
+    def send_message(self: Any) -> Any:
+        for name, attribute in (self._get_param("MessageAttributes", {}) or {}).items():
+            kind = attribute.get("DataType")
+            if kind and not (attribute.get("StringValue") or attribute.get("BinaryValue")):
+                raise InvalidParameterValue(
+                    f"Message (user) attribute '{name}' must contain a non-empty value of type "
+                    f"'{kind}'."
+                )
+        return original(self)
+
+    return send_message
 
 
 def _signed_by_default(original: Any) -> Any:

@@ -36,6 +36,7 @@ from holdfast.local.lambda_form import (
     headers_of,
     log_of,
     marshalled,
+    payload_refusal,
     problem_text,
     refused,
     timed_out_text,
@@ -118,7 +119,8 @@ class Functions:
             revision, invoked_arn = find_revision(host[1], path[1], qualifier)
         except LambdaClientError as error:
             return refused(error)
-        return self._invoke(revision, invoked_arn, call)
+        refusal = payload_refusal(call.body or b"{}")
+        return self._invoke(revision, invoked_arn, call) if refusal is None else refused(refusal)
 
     def _invoke(self, revision: Revision, invoked_arn: str, call: AwsRequest) -> AwsResponse:
         invocation = LambdaInvocation(
@@ -197,13 +199,7 @@ class Functions:
             revision, invocation.request_id, invocation.invoked_arn, lambda: end_ms - self._clock()
         )
         context.client_context = invocation.context
-        try:
-            event = json.loads(invocation.payload)
-        except ValueError as error:
-            raise RuntimeProblem(
-                "Runtime.UnmarshalError", f"Unable to unmarshal input: {error}"
-            ) from None
-        result = handler(event, context)
+        result = handler(json.loads(invocation.payload), context)
         if isinstance(result, bytes):
             return result
         try:

@@ -20,11 +20,13 @@ from typing import Any, Final
 
 from moto.awslambda.exceptions import LambdaClientError
 
+from holdfast.asl.json_text import JsonDepthError, JsonTextError, Scanner
 from holdfast.local.archive import TASK_ROOT, Archive
 from holdfast.local.revisions import Revision
 from holdfast.local.wall import AwsResponse
 
 RESPONSE_BYTES_MAX: Final = 6_291_556  # Lambda quota
+_REDACTED: Final = "REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled)"
 STANDARD_LIBRARY: Final = json.__file__.rsplit("/json/", 1)[0]
 
 
@@ -162,6 +164,38 @@ def log_of(invocation: LambdaInvocation) -> bytes:
         f"REPORT RequestId: {number}\tDuration: 1.00 ms\tBilled Duration: 1 ms\t{memory}\n",
     ]
     return "".join(lines).encode()
+
+
+def payload_refusal(payload: bytes) -> LambdaClientError | None:
+    """Return Lambda's refusal of a payload that is not JSON (as the AWS CLI shows it). Lambda
+    redacts the payload in it.
+    """
+    try:
+        text = payload.decode()
+        json.loads(text)
+    except UnicodeDecodeError:
+        return _unparsed("Invalid UTF-8")
+    except ValueError:
+        return _unparsed(_syntax_problem(text))
+    return None
+
+
+def _syntax_problem(text: str) -> str:
+    try:
+        Scanner(text).document()
+    except JsonTextError as error:
+        line_and_column = error.place.rpartition("; line: ")[2]
+        return f"{error.problem}\n at [Source: {_REDACTED}; line: {line_and_column}"
+    except JsonDepthError:
+        return "Document nesting depth exceeds the maximum allowed"
+    return "Unexpected character"
+
+
+def _unparsed(problem: str) -> LambdaClientError:
+    return LambdaClientError(
+        "InvalidRequestContentException",
+        f"Could not parse request body into json: Could not parse payload into json: {problem}",
+    )
 
 
 def refused(error: LambdaClientError) -> AwsResponse:

@@ -70,6 +70,19 @@ def _code_of_sentence(sentence: str) -> str | None:
     return _SENTENCES.get(sentence)
 
 
+def _arguments(code: str, error: JException) -> tuple[Any, ...]:
+    """Return the values for the placeholders of the text. The library passes two of them at the
+    wrong place: the value that has no negative, and the radix.
+    """
+    match code:
+        case "D1002":
+            return (error.expected,)
+        case "D3100":
+            return (error.location,)
+        case _:
+            return (error.current, error.expected, _ITEM_TYPES.get(error.extra, error.extra))
+
+
 def _translate_library_error(error: JException) -> JsonataError:
     code = str(error.error)
     if code == "Unexpected" and isinstance(error.__context__, Exception):
@@ -81,8 +94,7 @@ def _translate_library_error(error: JException) -> JsonataError:
         # The expression has an unknown escape, which the library reports as an empty regex.
         code = "S0103"
     if _CODE.fullmatch(code):
-        arguments = (error.current, error.expected, _ITEM_TYPES.get(error.extra, error.extra))
-        return JsonataError(code, _message(code, arguments), position)
+        return JsonataError(code, _message(code, _arguments(code, error)), position)
     return JsonataError(_code_of_sentence(code) or "D1000", code, position)
 
 

@@ -9,7 +9,8 @@ from dataclasses import is_dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from holdfast.compiler.context import NOTHING, Held, TypedQuery, fails_of
+from holdfast.compiler.context import NOTHING, TypedQuery, fails_of
+from holdfast.compiler.environment import Held
 from holdfast.compiler.expressions.choices import connect
 from holdfast.compiler.expressions.comparisons import compare
 from holdfast.compiler.expressions.dict_keys import sought
