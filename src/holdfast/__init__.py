@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.api.batches import Batch
-from holdfast.api.dag import Dag, dag, step
-from holdfast.api.graph_model import Step, from_input, from_step
 from holdfast.api.keyed import FailedExecution
-from holdfast.api.lambdas import lambda_handler
 from holdfast.api.limits import (
     Limit,
     Throttled,
@@ -20,8 +16,6 @@ from holdfast.api.limits import (
 )
 from holdfast.api.requests import Request
 from holdfast.api.runs_on import BatchJob, Fargate, Lambda, Worker
-from holdfast.api.schedules import Schedule
-from holdfast.api.step_types import Approval, Rejected, StepType, step_type
 from holdfast.api.surface import (
     BlockTimeout,
     BranchCancelled,
@@ -77,6 +71,12 @@ from holdfast.api.surface import (
 from holdfast.api.tools import Tools, choice
 
 if TYPE_CHECKING:
+    from holdfast.api.batches import Batch
+    from holdfast.api.dag import Dag, dag, step
+    from holdfast.api.graph_model import Step, from_input, from_step
+    from holdfast.api.lambdas import lambda_handler
+    from holdfast.api.schedules import Schedule
+    from holdfast.api.step_types import Approval, Rejected, StepType, step_type
     from holdfast.boto import client
     from holdfast.remote.async_client import AsyncClient, AsyncHandle
     from holdfast.remote.client import Client, Handle
@@ -182,20 +182,33 @@ __all__ = [
 ]
 
 
-#: Names that are imported when they are first used. A module of workflows needs neither boto3 nor
-#: an HTTP client, whose imports would make a cold start slower.
+#: Names that are imported when they are first used, because each import makes a cold start slower.
+#: Most modules of workflows need no boto3, no HTTP client, no graph and no schedule.
 _LATER = {
+    "Approval": "holdfast.api.step_types",
     "AsyncClient": "holdfast.remote.async_client",
     "AsyncHandle": "holdfast.remote.async_client",
+    "Batch": "holdfast.api.batches",
     "Client": "holdfast.remote.client",
+    "Dag": "holdfast.api.dag",
     "ExecutionFailed": "holdfast.remote.errors",
     "Handle": "holdfast.remote.client",
     "NotPublished": "holdfast.remote.errors",
     "PublishedTimeout": "holdfast.remote.errors",
+    "Rejected": "holdfast.api.step_types",
     "ReplyTimeout": "holdfast.remote.errors",
     "RequestRejected": "holdfast.remote.errors",
     "ResultTimeout": "holdfast.remote.errors",
+    "Schedule": "holdfast.api.schedules",
+    "Step": "holdfast.api.graph_model",
+    "StepType": "holdfast.api.step_types",
     "client": "holdfast.boto",
+    "dag": "holdfast.api.dag",
+    "from_input": "holdfast.api.graph_model",
+    "from_step": "holdfast.api.graph_model",
+    "lambda_handler": "holdfast.api.lambdas",
+    "step": "holdfast.api.dag",
+    "step_type": "holdfast.api.step_types",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.api.services import HttpCall, error_class
-from holdfast.api.tasks import TaskError
+from holdfast.api.task_errors import TaskError
 
 __all__ = ["delete", "get", "head", "options", "patch", "post", "put", "status_error"]
 

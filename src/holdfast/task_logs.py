@@ -16,7 +16,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from holdfast.api.tasks import is_in_engine, task_context
+from holdfast.api.task_context import is_in_engine, task_context
 
 #: The fields of a log record that identify the running attempt.
 KEYS: Final = (

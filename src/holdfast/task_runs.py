@@ -16,16 +16,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from holdfast.api.sealing import Seals, Vault
-from holdfast.api.tasks import (
-    Beats,
-    HeartbeatMissed,
-    InvalidResult,
-    Pulse,
-    Task,
-    TaskContext,
-    TaskError,
-    running_task,
-)
+from holdfast.api.task_context import Beats, Pulse, TaskContext, running_task
+from holdfast.api.task_errors import HeartbeatMissed, InvalidResult, TaskError
+from holdfast.api.tasks import Task
 from holdfast.api.throttling import retry_after
 from holdfast.api.tracebacks import error_name, secrets_near, traceback_of
 from holdfast.asl import error_names

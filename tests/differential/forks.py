@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast.api.library import LOG, library_task
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.asl.program import Json
 from holdfast.asl.resources import AGAIN, CHILD_WORKFLOW, is_later, started_by
 from holdfast.compiler.compile import compile_workflow

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from sqlite3 import Connection
+from typing import TYPE_CHECKING
 
 from holdfast import task, workflow
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 
 @task
@@ -36,4 +40,13 @@ def no_type(counts: {}) -> int:
 
 @workflow
 def half_a_type(counts: dict[str]) -> int:
+    return 1
+
+
+def convert(amount: Decimal) -> int:
+    return 1
+
+
+@workflow
+def function_as_type(counts: convert) -> int:
     return 1

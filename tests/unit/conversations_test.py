@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Client, RequestRejected
-from holdfast.api.tasks import Workflow
+from holdfast.api.workflows import Workflow
 from holdfast.compiler.compile import compile_module
 from holdfast.local.proving import subjects_of_modules
 from holdfast.testing import World, real

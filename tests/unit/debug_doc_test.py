@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import TaskContext
-from holdfast.api.tasks import running_task
+from holdfast.api.task_context import running_task
 from holdfast.limits import TRACEBACK_CHARACTERS_MAX
 from holdfast.local import cloud_logs, debugging, task_lines
 from holdfast.task_logs import KEYS

@@ -277,7 +277,10 @@ CIRCLES = {
     "compiler.statements": ("*", "recursive descent: a statement contains statements"),
     "compiler.emit": ("emit scopes", "recursive descent: a scope contains scopes"),
     "core": ("cancelling flow lanes", "a lane ends a state, which ends a lane"),
-    "api": ("harness tasks", "each names the types of the other; only one imports at run time"),
+    "api": (
+        "harness tasks workflows",
+        "the harness names the types of the others; only they import at run time",
+    ),
 }
 
 

@@ -25,7 +25,7 @@ from holdfast import (
     task_context,
 )
 from holdfast.api.limits import Limit
-from holdfast.api.tasks import _LOCAL, running_task
+from holdfast.api.task_context import _LOCAL, running_task
 from holdfast.aws.protocol import service_of
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors

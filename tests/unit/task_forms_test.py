@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import HeartbeatMissed, heartbeat, seconds, task, task_context
 from holdfast.api.registry import Registry
-from holdfast.api.tasks import Pulse, TaskContext, running_task
+from holdfast.api.task_context import Pulse, TaskContext, running_task
 from holdfast.deployment import Deployment
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 

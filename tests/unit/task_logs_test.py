@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import TaskContext, task_context
-from holdfast.api.tasks import running_task
+from holdfast.api.task_context import running_task
 from holdfast.aws.telemetry import log_to_cloudwatch
 from holdfast.local import task_lines as kept
 from holdfast.task_logs import KEYS, PlainLines

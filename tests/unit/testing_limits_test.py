@@ -18,7 +18,7 @@ from holdfast import (
     timeout,
     workflow,
 )
-from holdfast.api.tasks import Workflow
+from holdfast.api.workflows import Workflow
 from holdfast.core import lanes
 from holdfast.testing import World, direct, fails, takes
 

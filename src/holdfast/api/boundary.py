@@ -71,8 +71,8 @@ class _Form:
             # Leave out pydantic's advice on `arbitrary_types_allowed`: no setting gives the values
             # of such a type a form in JSON.
             reason = error.message.partition("\n")[0].partition(". Set ")[0]
-        except TypeError as error:
-            # `dict[str]` lacks a type.
+        except (TypeError, NameError) as error:
+            # `dict[str]` lacks a type. A name that only type checkers import has no value.
             reason = str(error).partition("\n")[0]
         except KeyError:
             # pydantic takes a dict, `xs: {}`, for a schema of its own.

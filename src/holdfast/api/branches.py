@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from holdfast.api.harness import harness
-from holdfast.api.tasks import BranchCancelled
+from holdfast.api.task_errors import BranchCancelled
 from holdfast.limits import MAX_CONCURRENCY_DEFAULT
 
 T = TypeVar("T")

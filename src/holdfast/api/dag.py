@@ -36,7 +36,8 @@ from holdfast.api.graph_model import (
 )
 from holdfast.api.scopes import Undo, compensating
 from holdfast.api.step_types import StepType
-from holdfast.api.tasks import NO_SEARCH, SearchAttributes, Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import NO_SEARCH, SearchAttributes, Workflow
 from holdfast.errors import WorkflowError
 from holdfast.lazy_dataclass import dataclass
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from holdfast.api.boundary import normalise_payload
-from holdfast.api.tasks import TaskError
+from holdfast.api.task_errors import TaskError
 from holdfast.api.tracebacks import error_text
 from holdfast.limits import CAUSE_CHARACTERS_MAX
 

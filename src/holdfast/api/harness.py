@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from holdfast.api.tasks import Task, Workflow
+    from holdfast.api.tasks import Task
+    from holdfast.api.workflows import Workflow
 
 
 TIME_OUT_TOO_SHORT: Final = "a time-out is at least a second"

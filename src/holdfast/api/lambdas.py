@@ -13,7 +13,8 @@ from dataclasses import fields
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from holdfast.api.tasks import Task, TaskContext, running_task
+from holdfast.api.task_context import TaskContext, running_task
+from holdfast.api.tasks import Task
 
 LambdaHandler: TypeAlias = Callable[[Mapping[str, Any], Any], Any]
 

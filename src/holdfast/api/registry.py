@@ -9,9 +9,7 @@ from itertools import chain
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias, TypeVar
 
-from holdfast.api.library import library_task
 from holdfast.api.limits import Limit, ServiceLimits
-from holdfast.api.services import ServiceCall
 from holdfast.api.step_types import StepType
 from holdfast.api.surface import Task, Workflow
 from holdfast.errors import WorkflowError
@@ -44,7 +42,12 @@ class Registry:
         """Return the task with this name, from the modules or from Python's library. `module`
         decides between several tasks with the name.
         """
-        return self.namesakes.get((module, name)) or self.tasks.get(name) or library_task(name)
+        found = self.namesakes.get((module, name)) or self.tasks.get(name)
+        if found is None:
+            from holdfast.api.library import library_task  # noqa: PLC0415 - few tasks are in it
+
+            found = library_task(name)
+        return found
 
     def called(self, name: str) -> list[Task[..., Any]]:
         """Return every task of this name."""
@@ -183,7 +186,7 @@ def _collect(modules: Iterable[ModuleType], kind: type[D]) -> list[D]:
             value = declared.task if isinstance(declared, StepType) else declared
             # Skip an action of a service. The engine calls the service itself, so no function of
             # the deployment belongs to the action.
-            if isinstance(value, kind) and not isinstance(value, ServiceCall):
+            if isinstance(value, kind) and not value.is_service:
                 found.append(value)
     return found
 

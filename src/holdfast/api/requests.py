@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from holdfast.api.harness import Cancelled, Harness, time_out_seconds
-from holdfast.api.tasks import RequestCancelled
+from holdfast.api.task_errors import RequestCancelled
 from holdfast.limits import REQUEST_SUFFIX
 
 T_co = TypeVar("T_co", covariant=True)

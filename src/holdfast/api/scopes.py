@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Literal, ParamSpec, Protocol
 
 from holdfast.api.harness import Cancelled, harness, time_out_seconds
-from holdfast.api.tasks import CompensationFailed
+from holdfast.api.task_errors import CompensationFailed
 
 P = ParamSpec("P")
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 from holdfast.api.boundary import Boundary, JsonValue
 from holdfast.api.harness import harness
 from holdfast.api.sealing import NO_SEALS, Seals
-from holdfast.api.tasks import Task, TaskError
+from holdfast.api.task_errors import TaskError
+from holdfast.api.tasks import Task
 from holdfast.errors import WorkflowError
 
 HTTP_TARGET: Final = "http:invoke"

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from holdfast.api.branches import run_after
 from holdfast.api.surface import ask
-from holdfast.api.tasks import Task, TaskError
+from holdfast.api.task_errors import TaskError
+from holdfast.api.tasks import Task
 from holdfast.lazy_dataclass import dataclass
 
 #: The types of steps that do not name a task. The id of such a step, or its field `service`, is the

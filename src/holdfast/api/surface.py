@@ -15,9 +15,16 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar, cast, overload
 from holdfast.api.branches import each, first, parallel
 from holdfast.api.harness import Cancelled, ContinueAsNew, Harness, harness, time_out_seconds
 from holdfast.api.requests import Received
+from holdfast.api.retries import Retry
 from holdfast.api.scopes import Undo, compensating, shielded, timeout
-from holdfast.api.tasks import (
+from holdfast.api.task_context import (
     LOCAL_EXECUTION,
+    TaskContext,
+    heartbeat,
+    running_task,
+    task_context,
+)
+from holdfast.api.task_errors import (
     BlockTimeout,
     BranchCancelled,
     CompensationFailed,
@@ -25,22 +32,13 @@ from holdfast.api.tasks import (
     HeartbeatMissed,
     InvalidArguments,
     InvalidResult,
-    Pure,
     RequestCancelled,
-    Retry,
     StepInterrupted,
-    Task,
-    TaskContext,
     TaskError,
     WaitTimeout,
-    Workflow,
-    heartbeat,
-    pure,
-    running_task,
-    task,
-    task_context,
-    workflow,
 )
+from holdfast.api.tasks import Pure, Task, pure, task
+from holdfast.api.workflows import Workflow, workflow
 from holdfast.errors import WorkflowError
 
 __all__ = [

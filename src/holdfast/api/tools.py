@@ -22,7 +22,9 @@ from typing import Any
 
 from holdfast.api.boundary import Misfit
 from holdfast.api.harness import harness
-from holdfast.api.tasks import InvalidArguments, Task, Workflow
+from holdfast.api.task_errors import InvalidArguments
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.errors import WorkflowError
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.api.services import AwsService
-    from holdfast.api.tasks import TaskError
+    from holdfast.api.task_errors import TaskError
 
 
 def error(name: str) -> type[TaskError]:

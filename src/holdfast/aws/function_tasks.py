@@ -16,7 +16,8 @@ from typing import Any
 from holdfast.api.boundary import Misfit
 from holdfast.api.lambdas import client_context
 from holdfast.api.runs_on import Lambda
-from holdfast.api.tasks import InvalidArguments, InvalidResult, Task
+from holdfast.api.task_errors import InvalidArguments, InvalidResult
+from holdfast.api.tasks import Task
 from holdfast.aws.tasks import Elsewhere, TaskPerformer
 from holdfast.deployment import Deployment
 from holdfast.errors import RequestError

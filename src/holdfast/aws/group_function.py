@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 from holdfast import resources
 from holdfast.api.registry import Registry
 from holdfast.api.sealing import HandedVault
-from holdfast.api.tasks import GroupFailed, InvalidResult
+from holdfast.api.task_errors import GroupFailed, InvalidResult
 from holdfast.limits import GROUP_PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import OwnResult, TaskFailed
 from holdfast.runtime.handed_attempts import read_attempt, result_message

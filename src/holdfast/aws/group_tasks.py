@@ -24,7 +24,8 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from holdfast.api.sealing import Seals, sealed_again
-from holdfast.api.tasks import GroupFailed, InvalidArguments, InvalidResult, Task
+from holdfast.api.task_errors import GroupFailed, InvalidArguments, InvalidResult
+from holdfast.api.tasks import Task
 from holdfast.aws.clients import Clients
 from holdfast.aws.faults import THROTTLED, fault
 from holdfast.deployment import Deployment

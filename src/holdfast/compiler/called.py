@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
 
-from holdfast.api.tasks import Workflow
 from holdfast.api.tools import Tools
+from holdfast.api.workflows import Workflow
 from holdfast.compiler.types.failures import is_own, is_own_name
 
 

@@ -66,12 +66,13 @@ from holdfast.api.surface import Workflow
 from holdfast.asl.parsing.parse import definition_hash
 from holdfast.compiler.called import ChildFailures, is_called
 from holdfast.compiler.checks import ReportProblem, check, statements_of, unnamed_failures
-from holdfast.compiler.context import EVERYTHING, Environment, LibrarySteps, TypedQuery, Unit
+from holdfast.compiler.context import LibrarySteps, TypedQuery, Unit
 from holdfast.compiler.conversions import conversions_of
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic, excerpt
 from holdfast.compiler.emit.assembler import resolved
 from holdfast.compiler.emit.emit import emit_block
 from holdfast.compiler.emit.states import MachineParts
+from holdfast.compiler.environment import EVERYTHING, Environment
 from holdfast.compiler.expressions.query import FieldOf, Variable
 from holdfast.compiler.graphs.compile import GIVEN, emit_dag
 from holdfast.compiler.graphs.places import Spot, spot_of

@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from holdfast.api.surface import publish
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 
 #: The methods that do the same with a plain dict of the same items.
 _METHODS: Final = frozenset(

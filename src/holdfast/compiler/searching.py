@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TypeAlias
 
-from holdfast.api.tasks import SearchAttributes
+from holdfast.api.workflows import SearchAttributes
 from holdfast.asl.program import AttributeKind
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.fields import known_fields, member_of

@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from holdfast.api.payloads import display, reference_of
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.compiler.ir import (
     Action,
     Ask,

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from holdfast.api.tasks import Workflow
+from holdfast.api.workflows import Workflow
 from holdfast.compiler.default_dicts import write_default_dicts
 from holdfast.compiler.match_groups import write_match_groups
 from holdfast.compiler.walking import walk

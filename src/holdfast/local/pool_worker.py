@@ -36,7 +36,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.api.runs_on import BatchJob, Fargate, Worker
-from holdfast.api.tasks import HeartbeatMissed, InvalidResult, Task
+from holdfast.api.task_errors import HeartbeatMissed, InvalidResult
+from holdfast.api.tasks import Task
 from holdfast.asl.resources import CONTAINERS
 from holdfast.deployment import Deployment
 from holdfast.errors import HoldfastError, RequestError, WorkflowError, known_names

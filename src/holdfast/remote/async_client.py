@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack, assert_never, overload
 
-from holdfast.api.tasks import Workflow
+from holdfast.api.workflows import Workflow
 from holdfast.remote.answers import ExecutionRow, Filters, Started
 from holdfast.remote.connecting import Api, Token, connect
 from holdfast.remote.faces import awaited, awaited_of_one

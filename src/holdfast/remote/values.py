@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from holdfast.api.boundary import Misfit, normalise_payload
 from holdfast.api.sealing import Seals
-from holdfast.api.tasks import Workflow
+from holdfast.api.workflows import Workflow
 from holdfast.errors import RequestError
 from holdfast.sealed import Sealed
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.commands.payloads import Types
 
 #: The error of a called workflow whose arguments have the wrong type. A task has the same one:
-#: `api.tasks.InvalidArguments`.
+#: `api.task_errors.InvalidArguments`.
 INVALID_ARGUMENTS: Final = "InvalidArguments"
 ABORTED: Final = "Holdfast.Aborted"
 

@@ -13,7 +13,8 @@ from holdfast.api.boundary import JsonValue
 from holdfast.api.library import LOG, NOW, library_task
 from holdfast.api.library_signatures import CLOCKS
 from holdfast.api.services import HTTP_TARGET
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.asl.resources import (
     AGAIN,
     CHILD_WORKFLOW,

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.api.payloads import resolve
 from holdfast.api.registry import Registry
-from holdfast.api.tasks import Workflow
+from holdfast.api.workflows import Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
 from holdfast.asl.resources import CHILD_WORKFLOW

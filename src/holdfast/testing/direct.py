@@ -13,8 +13,11 @@ from typing import Any, Literal, cast
 from holdfast.api.boundary import JsonValue, Misfit, parse_payload
 from holdfast.api.branches import unended
 from holdfast.api.harness import ContinueAsNew, OwnExecution, harness
+from holdfast.api.retries import Retry
 from holdfast.api.runs_on import Worker
-from holdfast.api.tasks import Polling, Retry, StepInterrupted, Task, Workflow
+from holdfast.api.task_errors import StepInterrupted
+from holdfast.api.tasks import Polling, Task
+from holdfast.api.workflows import Workflow
 from holdfast.asl import error_names
 from holdfast.asl.program import PollRule, Retrier
 from holdfast.core.retry import delay_ms, poll_delay_ms

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from holdfast.api.boundary import JsonValue
 from holdfast.api.error_fields import cause_of_error
-from holdfast.api.tasks import WaitTimeout
+from holdfast.api.task_errors import WaitTimeout
 from holdfast.asl import error_names
 
 EndStatus: TypeAlias = Literal["SUCCEEDED", "FAILED", "ABORTED", "TIMED_OUT"]

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from holdfast.api.harness import Cancelled
-from holdfast.api.tasks import BlockTimeout
+from holdfast.api.task_errors import BlockTimeout
 from holdfast.testing.finals import open_finals
 from holdfast.testing.line import WHOLE, ControlLine, Group, LineScope, current_line
 from holdfast.testing.outcomes import ScriptError

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from holdfast.api.library import library_task
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.asl.parsing.parse import parse_definition
 from holdfast.asl.program import Program
 from holdfast.asl.resources import AGAIN, is_request

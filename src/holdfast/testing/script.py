@@ -14,14 +14,10 @@ from pydantic_core import PydanticSerializationError
 from holdfast.api.boundary import JsonValue, Misfit, normalise_payload
 from holdfast.api.harness import harness
 from holdfast.api.limits import Limit
-from holdfast.api.tasks import (
-    InvalidArguments,
-    InvalidResult,
-    Task,
-    TaskContext,
-    Workflow,
-    running_task,
-)
+from holdfast.api.task_context import TaskContext, running_task
+from holdfast.api.task_errors import InvalidArguments, InvalidResult
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.asl.whole_numbers import with_whole_numbers
 from holdfast.limits import REQUEST_SUFFIX
 from holdfast.testing.cached import CachedResults

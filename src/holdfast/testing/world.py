@@ -13,7 +13,8 @@ from holdfast.api.library import task_of
 from holdfast.api.library_models import has_computed_default
 from holdfast.api.library_signatures import VOLATILE
 from holdfast.api.limits import Limit
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.limits import EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
 from holdfast.sealed import hidden
 from holdfast.testing.cached import CachedResults

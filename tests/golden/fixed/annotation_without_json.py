@@ -39,3 +39,8 @@ def no_type(counts: dict[str, int]) -> int:
 @workflow
 def half_a_type(counts: dict[str, int]) -> int:
     return 1
+
+
+@workflow
+def function_as_type(counts: dict[str, int]) -> int:
+    return 1

@@ -9,7 +9,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from holdfast.api.tasks import Task
-from holdfast.compiler.context import Environment, TypedQuery, Unit
+from holdfast.compiler.context import TypedQuery, Unit
+from holdfast.compiler.environment import Environment
 from holdfast.compiler.expressions.outside import from_outside
 from holdfast.compiler.expressions.query import Constant, FieldOf, QueryTree, Variable
 from holdfast.compiler.types.types import ListOf, TupleOf, is_refused

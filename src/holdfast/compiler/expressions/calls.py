@@ -21,10 +21,9 @@ from holdfast.compiler.context import (
     NOTHING,
     REFUSED_EXPRESSION,
     UNDO_AFTER_BRANCHES,
-    Held,
     TypedQuery,
-    UndoHandle,
 )
+from holdfast.compiler.environment import Held, UndoHandle
 from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.construct import construct
 from holdfast.compiler.expressions.decimals import value_of_call

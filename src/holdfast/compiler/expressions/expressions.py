@@ -12,18 +12,9 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Final
 
-from holdfast.compiler.context import (
-    NOTHING,
-    REFUSED_EXPRESSION,
-    Environment,
-    Held,
-    Helper,
-    LocalFunction,
-    TypedQuery,
-    Unit,
-    path_of,
-)
+from holdfast.compiler.context import NOTHING, REFUSED_EXPRESSION, Helper, TypedQuery, Unit
 from holdfast.compiler.default_dicts import CountOf
+from holdfast.compiler.environment import Environment, Held, LocalFunction, path_of
 from holdfast.compiler.expressions import operators, sets
 from holdfast.compiler.expressions.asyncio_calls import without_asyncio
 from holdfast.compiler.expressions.calls import lower_call

@@ -17,16 +17,8 @@ import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import (
-    REFUSED_EXPRESSION,
-    Environment,
-    Held,
-    Helper,
-    LocalFunction,
-    TypedQuery,
-    Unit,
-    fails_of,
-)
+from holdfast.compiler.context import REFUSED_EXPRESSION, Helper, TypedQuery, Unit, fails_of
+from holdfast.compiler.environment import Environment, Held, LocalFunction
 from holdfast.compiler.expressions.arguments import given_arguments, is_name
 from holdfast.compiler.expressions.declared import (
     annotated_type,

@@ -8,7 +8,8 @@ import ast
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.compiler.context import Held, Lowering, TypedQuery, fails_of
+from holdfast.compiler.context import Lowering, TypedQuery, fails_of
+from holdfast.compiler.environment import Held
 from holdfast.compiler.expressions.dict_keys import keys_of, read, texts_of_keys
 from holdfast.compiler.expressions.enum_values import members_in
 from holdfast.compiler.expressions.outside import CONSTANT_VALUES_MAX, from_outside

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
 from holdfast.compiler.expressions import set_values, strings
 from holdfast.compiler.expressions.comparisons import are_comparable

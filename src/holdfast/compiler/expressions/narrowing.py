@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
-from holdfast.compiler.context import Environment, Held, Unit, path_of
+from holdfast.compiler.context import Unit
+from holdfast.compiler.environment import Environment, Held, path_of
 from holdfast.compiler.expressions.caught import split_errors
 from holdfast.compiler.expressions.kinds import classes_of, split, with_tag
 from holdfast.compiler.expressions.outside import tasks_by_name

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import REFUSED_EXPRESSION, Held, TypedQuery, fails_of
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.environment import Held
 from holdfast.compiler.expressions.durations import in_seconds
 from holdfast.compiler.expressions.moments import has_offset, sortable
 from holdfast.compiler.expressions.query import (

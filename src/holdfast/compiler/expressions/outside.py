@@ -13,8 +13,9 @@ from math import isfinite
 from types import ModuleType
 from typing import Any, Final
 
-from holdfast.api.tasks import Task, Workflow
+from holdfast.api.tasks import Task
 from holdfast.api.tools import Tools
+from holdfast.api.workflows import Workflow
 from holdfast.compiler.context import NOTHING, TypedQuery, Unit
 from holdfast.compiler.expressions.query import Constant, literal
 from holdfast.compiler.types.annotations import (

@@ -9,7 +9,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import REFUSED_EXPRESSION, Held, TypedQuery, fails_of
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.environment import Held
 from holdfast.compiler.expressions.query import FunctionCall, FunctionLiteral, Variable, guard
 from holdfast.compiler.types.types import Type, bounded, element_of, is_refused, join
 

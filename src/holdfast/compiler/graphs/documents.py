@@ -24,6 +24,7 @@ from holdfast.api.graph_model import (
     Step,
     parameters_of,
 )
+from holdfast.api.retries import Retry
 from holdfast.api.services import ServiceCall
 from holdfast.api.step_types import (
     APPROVAL_TIMEOUT,
@@ -34,7 +35,7 @@ from holdfast.api.step_types import (
     StepType,
 )
 from holdfast.api.surface import role
-from holdfast.api.tasks import Retry, Task
+from holdfast.api.tasks import Task
 from holdfast.asl.json_text import JsonDepthError, JsonTextError, read_json
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.graphs.checks import check_dag

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
-from holdfast.compiler.context import Environment, Held, TypedQuery, Unit, item_path
+from holdfast.compiler.context import TypedQuery, Unit
+from holdfast.compiler.environment import Environment, Held, item_path
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.declared import annotated_type, as_declared
 from holdfast.compiler.expressions.query import Variable

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, fails_of, path_of
+from holdfast.compiler.context import TypedQuery, fails_of
+from holdfast.compiler.environment import EVERYTHING, Held, path_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.dict_keys import key_help, with_key, written
 from holdfast.compiler.expressions.lazy import refuse_generator

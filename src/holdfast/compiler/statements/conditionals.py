@@ -21,7 +21,8 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, join_environments
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery
+from holdfast.compiler.environment import join_environments
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.query import FunctionCall, Variable
 from holdfast.compiler.ir import Assign, If

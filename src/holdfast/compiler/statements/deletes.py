@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import Environment, TypedQuery
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.environment import Environment
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.removals import without_known_key, without_place
 from holdfast.compiler.statements.changes import changeable, give

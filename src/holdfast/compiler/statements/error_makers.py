@@ -23,7 +23,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from holdfast.api.error_fields import error_fields
-from holdfast.compiler.context import Environment, Helper, TypedQuery, fails_of
+from holdfast.compiler.context import Helper, TypedQuery, fails_of
+from holdfast.compiler.environment import Environment
 from holdfast.compiler.expressions.inlining import Blocks, held_in, with_parameters
 from holdfast.compiler.expressions.query import Constant, FunctionCall, ObjectOf, QueryTree
 from holdfast.compiler.steps.helpers import definition_in_class, helper_of

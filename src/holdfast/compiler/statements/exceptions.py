@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast.api.error_fields import error_fields, written_cause
 from holdfast.asl import error_names
 from holdfast.compiler.checks import failures_of, nameless_in
-from holdfast.compiler.context import Held, TypedQuery, join_environments
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.environment import Held, join_environments
 from holdfast.compiler.expressions.query import Constant, FunctionCall, ObjectOf, Variable
 from holdfast.compiler.ir import Assign, ErrorHandler, Failures, If, Raise, Reraise, Try
 from holdfast.compiler.statements.error_makers import has_maker, made_cause

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holdfast.compiler.context import Environment, join_environments
+from holdfast.compiler.environment import Environment, join_environments
 from holdfast.compiler.ir import Way
 from holdfast.compiler.types.types import Type
 

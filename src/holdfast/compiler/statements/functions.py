@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from holdfast.asl import error_names
 from holdfast.compiler.checks import NO_FAILURES, failures_of, nameless_in
-from holdfast.compiler.context import Environment, Held, LocalFunction, TypedQuery, Unit
+from holdfast.compiler.context import TypedQuery, Unit
+from holdfast.compiler.environment import Environment, Held, LocalFunction
 from holdfast.compiler.expressions.arguments import Given, given_arguments, is_name
 from holdfast.compiler.expressions.declared import as_parameter
 from holdfast.compiler.expressions.error_values import MARK, RAISED, with_mark

@@ -21,13 +21,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import (
-    REFUSED_EXPRESSION,
-    Environment,
-    Helper,
-    LocalFunction,
-    TypedQuery,
-)
+from holdfast.compiler.context import REFUSED_EXPRESSION, Helper, TypedQuery
+from holdfast.compiler.environment import Environment, LocalFunction
 from holdfast.compiler.expressions.arguments import Given, given_arguments
 from holdfast.compiler.expressions.inlining import refuse_body
 from holdfast.compiler.expressions.query import NULL, Variable

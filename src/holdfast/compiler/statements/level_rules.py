@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holdfast.api.surface import ask, each, first, parallel, wait_for_event
-from holdfast.api.tasks import Task, Workflow
-from holdfast.compiler.context import EVERYTHING, Chain, Environment, Held, Helper, Unit
+from holdfast.api.tasks import Task
+from holdfast.api.workflows import Workflow
+from holdfast.compiler.context import Chain, Helper, Unit
+from holdfast.compiler.environment import EVERYTHING, Environment, Held
 from holdfast.compiler.expressions.iteration import bind, walk
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.statements.new_values import gives_closed_value

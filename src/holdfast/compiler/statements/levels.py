@@ -35,7 +35,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.compiler.context import EVERYTHING, Environment, Held
+from holdfast.compiler.environment import EVERYTHING, Environment, Held
 from holdfast.compiler.statements.level_rules import Levels, depth_of
 from holdfast.compiler.statements.moves import moved_levels
 from holdfast.compiler.statements.ownership import (

@@ -8,10 +8,10 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import (
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.environment import (
     Environment,
     Held,
-    TypedQuery,
     is_alike,
     join_environments,
     without_refused,

@@ -8,15 +8,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import (
-    EVERYTHING,
-    Environment,
-    Held,
-    TypedQuery,
-    fails_of,
-    join_environments,
-    path_of,
-)
+from holdfast.compiler.context import TypedQuery, fails_of
+from holdfast.compiler.environment import EVERYTHING, Environment, Held, join_environments, path_of
 from holdfast.compiler.expressions.choices import connect
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.ir import Assign, If, StatementBlock

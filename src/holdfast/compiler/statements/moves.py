@@ -24,7 +24,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.compiler.context import Environment, Held
+from holdfast.compiler.environment import Environment, Held
 from holdfast.compiler.statements.aliases import is_fresh
 from holdfast.compiler.statements.level_rules import Levels
 from holdfast.compiler.statements.ownership import chain_of, type_along

@@ -21,7 +21,8 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from holdfast.compiler.context import EVERYTHING, Captured, Chain, Environment, Held
+from holdfast.compiler.context import Captured, Chain
+from holdfast.compiler.environment import EVERYTHING, Environment, Held
 from holdfast.compiler.statements.aliases import IsDurable, captured_names
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.types.models import fields_of

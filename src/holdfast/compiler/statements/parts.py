@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.compiler.context import Chain, Held, Taking, TypedQuery
+from holdfast.compiler.context import Chain, Taking, TypedQuery
+from holdfast.compiler.environment import Held
 from holdfast.compiler.expressions.construct import checked_field
 from holdfast.compiler.expressions.fields import known_fields
 from holdfast.compiler.expressions.query import ArrayOf, Block, FunctionCall, ObjectOf, Variable

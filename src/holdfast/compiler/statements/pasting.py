@@ -25,7 +25,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.compiler.context import Held, Helper, TypedQuery, Unit, join_environments
+from holdfast.compiler.context import Helper, TypedQuery, Unit
+from holdfast.compiler.environment import Held, join_environments
 from holdfast.compiler.expressions.arguments import Given
 from holdfast.compiler.expressions.declared import as_parameter
 from holdfast.compiler.expressions.operators import SYMBOLS

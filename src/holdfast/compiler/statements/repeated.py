@@ -19,7 +19,8 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import Helper, LocalFunction, TypedQuery
+from holdfast.compiler.context import Helper, TypedQuery
+from holdfast.compiler.environment import LocalFunction
 from holdfast.compiler.statements.inlining import inline
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import Chain, Environment, Held
+from holdfast.compiler.context import Chain
+from holdfast.compiler.environment import Environment, Held
 from holdfast.compiler.statements.levels import Stored, levels_at
 from holdfast.compiler.statements.ownership import chain_of
 

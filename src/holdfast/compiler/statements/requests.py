@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holdfast.api.requests import REQUEST_CANCELLED
-from holdfast.api.tasks import RequestCancelled
-from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, join_environments
+from holdfast.api.task_errors import RequestCancelled
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.environment import EVERYTHING, Held, join_environments
 from holdfast.compiler.expressions.query import (
     Constant,
     FieldOf,

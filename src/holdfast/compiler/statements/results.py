@@ -8,7 +8,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.compiler.context import EVERYTHING, Held, TypedQuery, Unit
+from holdfast.compiler.context import TypedQuery, Unit
+from holdfast.compiler.environment import EVERYTHING, Held
 from holdfast.compiler.expressions.declared import as_declared, returned_type
 from holdfast.compiler.expressions.error_values import marked
 from holdfast.compiler.expressions.query import NULL

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.api import surface
 from holdfast.api.surface import Task, Workflow
-from holdfast.compiler.context import UNDO_AFTER_BRANCHES, LocalFunction, UndoHandle
+from holdfast.compiler.context import UNDO_AFTER_BRANCHES
+from holdfast.compiler.environment import LocalFunction, UndoHandle
 from holdfast.compiler.ir import (
     Compensate,
     RegisterUndo,

@@ -11,7 +11,7 @@ The walk
 `Statements` lowers the body of one function: the workflow, or a branch. It has
 three parts:
 
-    flow.environment   the names and types at the current point (`context.py`)
+    flow.environment   the names and types at the current point (`environment.py`)
     hoisted            results of durable calls that were moved before the current statement
     _pending           the IR statements of the current block, in order
 
@@ -38,7 +38,8 @@ fail, and a handler starts with the knowledge before the failure.
 `return`, `raise`, `break` and `continue` set the environment to None. `flow.py` first records the
 environment at the place to which the jump leads: the loop, the handler or the `finally`.
 
-Three rules that are easy to break ----------------------------------
+Three rules that are easy to break
+----------------------------------
 * Order. A durable call inside an expression becomes a step before the statement. `hoisting.py`
   refuses the cases in which this would change Python's order.
 * Failures. Choice, Succeed, Fail and Wait have no Catch. `protected` computes a value that may fail
@@ -64,19 +65,21 @@ from holdfast.compiler.context import (
     REFUSED_EXPRESSION,
     Chain,
     Dispatch,
-    Environment,
-    Held,
     Helper,
     LibraryStep,
-    LocalFunction,
     NamedFailure,
     NamedValue,
-    NameEntry,
     Repeated,
     Taking,
     TypedQuery,
-    UndoHandle,
     Unit,
+)
+from holdfast.compiler.environment import (
+    Environment,
+    Held,
+    LocalFunction,
+    NameEntry,
+    UndoHandle,
     join_environments,
 )
 from holdfast.compiler.expressions.expressions import Expressions

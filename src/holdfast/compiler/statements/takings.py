@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Final
 
-from holdfast.compiler.context import EVERYTHING, REFUSED_EXPRESSION, Held, TypedQuery, fails_of
+from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
+from holdfast.compiler.environment import EVERYTHING, Held
 from holdfast.compiler.expressions.dict_keys import key_help, sought, with_key
 from holdfast.compiler.expressions.query import (
     ArrayOf,

@@ -13,13 +13,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.tasks import Task
-from holdfast.compiler.context import (
-    REFUSED_EXPRESSION,
-    Dispatch,
-    TypedQuery,
-    fails_of,
-    path_of,
-)
+from holdfast.compiler.context import REFUSED_EXPRESSION, Dispatch, TypedQuery, fails_of
+from holdfast.compiler.environment import path_of
 from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.dict_keys import is_like_text, key_help, sought
 from holdfast.compiler.expressions.durations import at_border

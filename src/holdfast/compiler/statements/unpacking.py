@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from holdfast.compiler.context import EVERYTHING, TypedQuery
+from holdfast.compiler.context import TypedQuery
+from holdfast.compiler.environment import EVERYTHING
 from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,

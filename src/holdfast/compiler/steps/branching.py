@@ -10,7 +10,8 @@ from types import FunctionType
 from typing import Any, Final, Protocol
 
 from holdfast.api.surface import Task, Workflow
-from holdfast.compiler.context import LocalFunction, TypedQuery, fails_of
+from holdfast.compiler.context import TypedQuery, fails_of
+from holdfast.compiler.environment import LocalFunction
 from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import ArrayOf, Binary, Constant, FunctionCall, QueryTree

@@ -122,7 +122,7 @@ def _filled(
     assert isinstance(given.query, ObjectOf)
     named = dict(given.query.items)
     try:
-        defaults = workflow.default_arguments()
+        defaults = workflow.boundary.default_arguments()
     except _NO_JSON as error:
         reason = str(error).partition("\n")[0]
         message = f"what `{workflow.name}` takes has no JSON form: {reason}"
