@@ -373,34 +373,21 @@ class Opened:
     sequence: int
 
 
-Fact: TypeAlias = (
-    Started
-    | Forked
-    | Succeeded
+#: The facts about one attempt or one wait, which `attempt_facts` uses.
+AttemptFact: TypeAlias = (
+    Succeeded
     | Submitted
     | Renewed
     | ActivityStarted
-    | ChildEnded
     | Polled
     | FailedWith
     | TimedOut
     | EventReceived
     | HeartbeatSeen
-    | Tick
     | TakenOver
     | TaskUnknown
     | Refused
     | Granted
-    | StopRequested
-    | RedriveRequested
-    | PauseRequested
-    | ResumeRequested
-    | PriorityRequested
-    | BoundsRequested
-    | SkipRequested
-    | MigrateRequested
-    | ChildrenStopped
-    | Opened
 )
 
 #: The requests that an operator or a parent execution stores in the inbox of an execution.
@@ -413,6 +400,10 @@ Control: TypeAlias = (
     | BoundsRequested
     | SkipRequested
     | MigrateRequested
+)
+
+Fact: TypeAlias = (
+    Started | Forked | Tick | ChildEnded | ChildrenStopped | Opened | AttemptFact | Control
 )
 
 

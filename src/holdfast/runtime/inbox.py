@@ -15,9 +15,10 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
 from holdfast.core import facts, migrating
-from holdfast.core.advance import is_skipped_by, is_stopped_by
 from holdfast.core.bounds import FIELDS
+from holdfast.core.cancelling import is_stopped_by
 from holdfast.core.facts import Control, Fact
+from holdfast.core.skipping import is_skipped_by
 from holdfast.core.state import PAUSE_TIMERS, Awaiting, Execution
 from holdfast.errors import HoldfastBug, UnknownKindError
 from holdfast.limits import (

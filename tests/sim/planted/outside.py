@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
-from holdfast.core import advance
+from holdfast.core import attempt_facts
 from holdfast.core.apply import tasks
 from holdfast.core.commands import StopChild
 from holdfast.core.events import Event
@@ -309,7 +309,7 @@ def _use_events_again(patch: Patch) -> None:
         frame = decision.state.frame_of(fact.entry)
         if frame is not None and isinstance(frame.waiting, Awaiting):
             own = {"event": fact.event_id, "expires": fact.expires_ms}
-            advance._complete(decision, frame, decision.state_of(frame), fact.data, **own)
+            attempt_facts._complete(decision, frame, decision.state_of(frame), fact.data, **own)
 
     real = inbox.unread_facts
 
@@ -318,7 +318,7 @@ def _use_events_again(patch: Patch) -> None:
     ) -> Any:
         return (yield from real(tenant, state._replace(used_events={}), awaiting, items, now_ms))
 
-    patch.setattr(advance, "_event_received", received)
+    patch.setattr(attempt_facts, "_event_received", received)
     patch.setattr(inbox, "unread_facts", unread_facts)
 
 
@@ -401,7 +401,7 @@ def _accept_second_answers(patch: Patch) -> None:
 
 def _answer_whoever_waits(patch: Patch) -> None:
     """Found by its kind, not by its entry and attempt."""
-    real = advance._current
+    real = attempt_facts._current
 
     def current(decision: Any, entry: int, attempt: int) -> Any:
         for frame in decision.state.frames.values():
@@ -409,7 +409,7 @@ def _answer_whoever_waits(patch: Patch) -> None:
                 return frame, decision.state_of(frame), frame.waiting
         return real(decision, entry, attempt)
 
-    patch.setattr(advance, "_current", current)
+    patch.setattr(attempt_facts, "_current", current)
 
 
 # -- stops and children ----------------------------------------------------------------------------
@@ -458,7 +458,7 @@ def _apply_notices_again(patch: Patch) -> None:
     one_place = type("one_place", (), {**vars(keys), "answer": staticmethod(answer)})
     patch.setattr(children, "keys", one_place)
     patch.setattr("holdfast.runtime.inbox.keys", one_place)
-    real = advance._current
+    real = attempt_facts._current
 
     def current(decision: Any, entry: int, attempt: int) -> Any:
         for frame in decision.state.frames.values():
@@ -466,7 +466,7 @@ def _apply_notices_again(patch: Patch) -> None:
                 return frame, decision.state_of(frame), frame.waiting
         return real(decision, entry, attempt)
 
-    patch.setattr(advance, "_current", current)
+    patch.setattr(attempt_facts, "_current", current)
 
 
 def read_no_answer(patch: Patch) -> None:
