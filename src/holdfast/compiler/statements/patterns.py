@@ -23,9 +23,10 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
     FieldOf,
-    FunctionCall,
     ItemOf,
     QueryTree,
+    invoke,
+    is_kind,
 )
 from holdfast.compiler.statements.subjects import (
     CaseMatch,
@@ -227,7 +228,7 @@ def _class_test(
             return TypedQuery(test, BOOL)
     cls = expressions.unit.outside(node.cls)
     if cls in _JSON_KINDS and not any(map(_is_written_alike, others)):
-        kind = Binary("=", FunctionCall("type", (subject.query,)), Constant(_JSON_KINDS[cls]))
+        kind = is_kind(subject.query, _JSON_KINDS[cls])
         return TypedQuery(kind, BOOL)
     tag = _tag(chosen, others)
     if tag is not None:
@@ -527,7 +528,7 @@ def _length_test(
         return None
     if is_open and count == 0:
         return None
-    length = FunctionCall("count", (subject.query,))
+    length = invoke("count", subject.query)
     return TypedQuery(Binary(">=" if is_open else "=", length, Constant(count)), BOOL)
 
 
