@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
+import pytest
+
 from holdfast.asl.parsing.parse import definition_hash
+from holdfast.runtime import event_claims
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.commands.tokens import SigningKeys
-from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.runtime.effects import Effect, Item, RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.storage.definitions import Definition, Programs
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast_simulator.invariants import StoredHistory, histories
@@ -137,3 +140,13 @@ class Shop:
 
     def history(self, run: str) -> StoredHistory:
         return next(history for history in histories(self.world) if history.run == run)
+
+
+def without_claims_of_senders(patch: pytest.MonkeyPatch) -> None:
+    """Let senders claim no event for the only wait, so that its worker does."""
+
+    def unclaimed(item: Item) -> Generator[Effect, Any, Item]:
+        return item
+        yield
+
+    patch.setattr(event_claims, "for_only_wait", unclaimed)

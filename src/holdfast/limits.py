@@ -277,7 +277,6 @@ GATE_HANDOVER_MS: Final = 20_000
 # The longest time between two ticks of the queue of a concurrency limit. It repairs the queue when
 # a wake is lost.
 GATE_TICK_MS_MAX: Final = 60_000
-GATE_KEPT_MS: Final = 30_000  # how long an attempt keeps a permit while it waits at another gate
 # After a refused call, a concurrency limit keeps this part of its places.
 GATE_SLOW_FACTOR: Final = 0.85
 # After a refused call, a rate keeps this part of its speed, less one start.

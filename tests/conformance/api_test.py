@@ -19,7 +19,7 @@ import pytest
 
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
 from holdfast.stepfunctions.api import OPERATIONS, function_name
-from holdfast.stepfunctions.faults import StatesFault
+from holdfast.stepfunctions.faults import HTTP_STATUS, StatesFault
 from tests.unit.states_kit import PLACE, Desk
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "conformance"
@@ -114,7 +114,7 @@ class Clients:
             status, answer = 200, self.desk.call(operation, **json.loads(request.body))
         except StatesFault as fault:
             told = {"__type": fault.code, "message": fault.message, **fault.extra}
-            status, answer = fault.status, told
+            status, answer = HTTP_STATUS, told
         return AWSResponse(request.url, status, {}, Raw(json.dumps(answer).encode()))
 
 

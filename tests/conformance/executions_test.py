@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.stepfunctions.api import OPERATIONS, function_name
-from holdfast.stepfunctions.faults import StatesFault
+from holdfast.stepfunctions.faults import HTTP_STATUS, StatesFault
 from tests.conformance import api_test
 from tests.unit.states_kit import PLACE
 from tests.unit.states_world import Office
@@ -89,7 +89,7 @@ class Clients:
             status, answer = 200, self.office.call(operation, **json.loads(request.body))
         except StatesFault as fault:
             told = {"__type": fault.code, "message": fault.message, **fault.extra}
-            status, answer = fault.status, told
+            status, answer = HTTP_STATUS, told
         self.office.wait()
         return AWSResponse(request.url, status, {}, api_test.Raw(json.dumps(answer).encode()))
 

@@ -236,7 +236,7 @@ PLANTED = [
     ("holdfast.core.flow.find_catcher", _last_catcher, "caught by name"),
     ("holdfast.core.flow.find_retrier", _nothing, "retried to success"),
     ("holdfast.core.lanes.is_tolerated", _never, "two of three"),
-    ("holdfast.core.advance._is_heartbeat_missed", _never, "heartbeat missed"),
+    ("holdfast.core.attempt_facts._is_heartbeat_missed", _never, "heartbeat missed"),
     ("holdfast.core.map_run._is_over_threshold", _never, "distributed fails"),
     ("holdfast.core.bounds.Bounds.failures_max", _none_at_all, "distributed"),
     ("holdfast.core.map_run.batched", _without_the_last, "distributed"),

@@ -19,7 +19,7 @@ from holdfast_simulator.orphans import Orphans
 from holdfast_simulator.runner import Deployed, Violation, play
 from holdfast_simulator.schedule import DrawnChoice, WrittenTape
 from holdfast_simulator.swarm import Swarm
-from tests.builders import Machine, call, machine, wait_for
+from tests.builders import Machine, call, machine, wait_for, without_claims_of_senders
 
 #: The wake of the event comes again after 5 s, to a worker of the release before: that does not
 #: know the task, and deletes the message.
@@ -170,6 +170,7 @@ def test_a_message_deleted_before_its_other_hand_wrote_is_as_good_as_vanished(
     one finds all of that done, and deletes the message; the second one is throttled.
     """
     # The schedule numbers its effects: events were not claimed then.
+    without_claims_of_senders(monkeypatch)
     monkeypatch.setattr(event_claims, "claims_of", lambda *_: {})
     signing = "document_signing 3"
     (played,) = [one for one in levels.programs(WORKFLOWS) if one.scenario.name == signing]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.advance import WORKER_LOST
+from holdfast.core.attempt_facts import WORKER_LOST
 from holdfast.core.facts import (
     HeartbeatSeen,
     StopRequested,

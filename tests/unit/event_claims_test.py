@@ -9,11 +9,11 @@ import pytest
 
 from holdfast import Client, seconds
 from holdfast.runtime import event_pointers, inbox
-from holdfast.runtime.effects import Effect, Query, Update
+from holdfast.runtime.effects import Effect, PutIfAbsent, Query, Update
 from holdfast.testing import World
 from holdfast_simulator.invariants import check, lost
 from holdfast_simulator.world import CrashAt, Hook, Killed, SimulatorWorld, When, no_faults
-from tests.builders import CHANCE, Machine, Shop, machine, wait_for
+from tests.builders import CHANCE, Machine, Shop, machine, wait_for, without_claims_of_senders
 from tests.thorough import some
 from tests.unit import shared_events_flows
 from tests.unit.client_kit import MemoryStack
@@ -87,6 +87,12 @@ def crash(_run: str) -> None:
     raise Killed
 
 
+@pytest.fixture
+def workers_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker claims the event of the only wait, too."""
+    without_claims_of_senders(monkeypatch)
+
+
 def test_an_event_is_not_used_by_a_second_execution_that_waits_later() -> None:
     waiters = Waiters(1)
     waiters.send()
@@ -147,6 +153,7 @@ def test_an_execution_that_is_stopped_at_its_claim_gives_the_event_back() -> Non
     assert waiters.problems() == []
 
 
+@pytest.mark.usefixtures("workers_claim")
 def test_an_event_that_no_execution_waits_for_when_it_is_given_back_is_listed() -> None:
     waiters = Waiters(1)
     waiters.world.hook = at_first(claims, "after", waiters.stop)
@@ -179,6 +186,7 @@ def test_the_recovery_of_a_crashed_worker_frees_the_event_of_a_stopped_execution
     assert waiters.problems() == []
 
 
+@pytest.mark.usefixtures("workers_claim")
 def test_a_later_wait_frees_the_event_of_an_execution_that_has_ended_without_it() -> None:
     waiters = Waiters(1)
     waiters.world.hook = at_first(claims, "after", crash)
@@ -189,6 +197,7 @@ def test_a_later_wait_frees_the_event_of_an_execution_that_has_ended_without_it(
     assert waiters.problems() == []
 
 
+@pytest.mark.usefixtures("workers_claim")
 def test_a_crashed_execution_that_runs_keeps_its_event() -> None:
     waiters = Waiters(1)
     waiters.world.hook = at_first(claims, "after", crash)
@@ -202,6 +211,7 @@ def test_a_crashed_execution_that_runs_keeps_its_event() -> None:
     assert waiters.problems() == []
 
 
+@pytest.mark.usefixtures("workers_claim")
 def test_a_retry_that_uses_its_event_keeps_it_from_an_execution_that_frees_it() -> None:
     """The second execution has read the log of the first one: ended without the event. Then the
     first one is retried, and uses its event.
@@ -225,6 +235,7 @@ def test_a_retry_that_uses_its_event_keeps_it_from_an_execution_that_frees_it() 
     assert waiters.problems() == []
 
 
+@pytest.mark.usefixtures("workers_claim")
 def test_each_claim_of_one_delivery_has_a_value_of_its_own() -> None:
     """The commit after the first claim is refused, because the other branch has gone on."""
     nap = {"Type": "Wait", "Seconds": 100, "Next": "rest"}
@@ -292,6 +303,7 @@ def uses(waiters: Waiters) -> list[list[str]]:
     return [[*waiters.shop.history(run).state.used_events] for run in waiters.runs]
 
 
+@pytest.mark.usefixtures("workers_claim")
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_a_recovery_frees_the_event_of_a_wait_that_was_given_up(is_stopped: bool) -> None:
     waiters = Waiters(0, of=IMPATIENT)
@@ -306,6 +318,7 @@ def test_a_recovery_frees_the_event_of_a_wait_that_was_given_up(is_stopped: bool
     assert [*check(waiters.world)] == []
 
 
+@pytest.mark.usefixtures("workers_claim")
 def test_a_later_wait_frees_the_event_of_a_wait_that_was_given_up() -> None:
     waiters = Waiters(0, of=IMPATIENT)
     waiters.begin(50)
@@ -330,6 +343,102 @@ def test_the_log_of_an_ended_execution_is_read_by_one_later_wait() -> None:
     assert reads == [first]
     waiters.begin()
     assert reads == [first]
+
+
+# -- claims by the sender --------------------------------------------------------------------------
+
+
+def at_put(when: When, act: Callable[[], Any]) -> Hook:
+    """Return a hook that acts once, before or after the sender stores an event with a claim."""
+
+    def hook(world: SimulatorWorld, effect: Effect, at: When) -> None:
+        if at == when and isinstance(effect, PutIfAbsent) and inbox.CLAIMED in effect.item:
+            world.hook = no_faults
+            act()
+
+    return hook
+
+
+def test_the_only_wait_uses_an_event_without_a_claim_of_its_own() -> None:
+    written: list[Effect] = []
+
+    def note(_world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if when == "before" and claims(effect):
+            written.append(effect)
+
+    waiters = Waiters(1, note)
+    waiters.send()
+    assert waiters.outcomes() == ["first"]
+    assert written == []
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_crash_at_any_effect_loses_no_event_of_the_only_wait(when: When) -> None:
+    def story(hook: Hook) -> list[Any]:
+        waiters = Waiters(1, hook)
+        waiters.send()
+        waiters.begin()
+        waiters.rest(AGAIN_MS)
+        waiters.send("second", "e2")
+        waiters.rest(2 * 3_600_000)
+        assert waiters.problems() == []
+        return sorted(waiters.outcomes())
+
+    counting = CrashAt(None, when)
+    assert story(counting) == ["first", "second"]
+    for number in some(counting.numbers):
+        assert story(CrashAt(number, when)) == ["first", "second"], number
+
+
+def test_a_wait_that_begins_before_the_event_is_stored_gets_it_when_the_only_one_ends() -> None:
+    """The sender has read the registrations: the first execution waits alone. Then the second one
+    begins to wait, and the first one gives up.
+    """
+    waiters = Waiters(0, of=IMPATIENT)
+    waiters.begin(50)
+
+    def go_on() -> None:
+        waiters.begin(10_000)
+        waiters.rest(60_000)
+
+    waiters.world.hook = at_put("before", go_on)
+    waiters.send()
+    assert uses(waiters) == [[], ["e1"]]
+    assert [*check(waiters.world)] == []
+
+
+def test_a_later_wait_gets_an_event_of_the_only_wait_that_has_ended_without_it() -> None:
+    waiters = Waiters(1)
+    waiters.world.hook = at_put("after", lambda: waiters.stop(waiters.runs[0]))
+    waiters.send()
+    [kept] = waiters.world.call(waiters.shop.front.events("default", {}))["events"]
+    assert kept["event"] == "e1"
+    waiters.begin()
+    assert waiters.outcomes() == ["ABORTED", "first"]
+    assert waiters.problems() == []
+
+
+def test_a_wait_of_a_retried_execution_claims_the_event_of_the_sender_anew() -> None:
+    """The second execution has read the log of the first one: ended without the event. Then the
+    first one is retried: the same wait uses the event, and the second execution may not free it.
+    """
+    waiters = Waiters(1)
+    shop = waiters.shop
+    waiters.world.hook = at_put("after", lambda: waiters.stop(waiters.runs[0]))
+    waiters.send()
+
+    def retry(_run: str) -> None:
+        shop.insist(
+            lambda: shop.front.retry("default", waiters.runs[0], {"reason": "again"}, CHANCE)
+        )
+        waiters.rest()
+
+    waiters.world.hook = at_first(frees, "before", retry)
+    waiters.begin()
+    assert waiters.outcomes() == ["first", "RUNNING"]
+    waiters.send("second", "e2")
+    assert waiters.outcomes() == ["first", "second"]
+    assert waiters.problems() == []
 
 
 # -- pointers --------------------------------------------------------------------------------------

@@ -339,10 +339,14 @@ def test_a_description_says_which_variables_states_read() -> None:
         ({"InputPath": "$x.y"}, ["x"]),
         ({"InputPath": "$.x", "OutputPath": "$$.Execution.Id"}, []),
         ({"Parameters": {"x.$": "States.Format('$no {}', $yes)"}}, ["yes"]),
-        ({"Parameters": {"x": "$no"}}, []),
+        ({"Parameters": {"x": "$no", "inputPath": "$no", "Variable": "$no"}}, []),
+        ({"ItemReader": {"ReaderConfig": {"MaxItemsPath": "$x"}}}, ["x"]),
+        ({"ItemBatcher": {"MaxItemsPerBatchPath": "$x", "BatchInput": {"aPath": "$no"}}}, ["x"]),
+        ({"Result": {"aPath": "$no", "b.$": "$no"}, "Comment": "$no"}, []),
         ({"Choices": [{"Variable": "$x", "NumericEqualsPath": "$y[0]"}]}, ["x", "y"]),
         ({"QueryLanguage": "JSONata", "Output": "{% $x & $states.input %}"}, ["x"]),
         ({"QueryLanguage": "JSONata", "Output": "$x"}, []),
+        ({"QueryLanguage": "JSONata", "Comment": "{% $x %}"}, []),
     ],
 )
 def test_variables_are_read_where_the_language_reads_them(
@@ -368,6 +372,7 @@ def test_states_inside_a_state_speak_for_themselves() -> None:
         ("$map($a, function($v) { $v * $f })", {"a", "f"}),
         ("$states.input ~> |x|{'y': $z}|", {"z"}),
         ("$states.input{$k: $v}", {"k", "v"}),
+        ("$a@$b#$c.{'x': $b, 'y': $c, 'z': $d}", {"a", "d"}),
     ],
 )
 def test_a_name_that_an_expression_binds_is_not_taken_from_outside(

@@ -115,7 +115,7 @@ def test_an_output_that_is_no_json() -> None:
     clerk.office.wait(1)
     code, message = clerk.refusal("SendTaskSuccess", output="{")
     assert code == "InvalidOutput"
-    assert message.startswith("Invalid Output: 'com.fasterxml.jackson.core.JsonParseException: ")
+    assert message.startswith("Invalid Output: 'com.fasterxml.jackson.core.io.JsonEOFException: ")
 
 
 @pytest.mark.parametrize("token", ["nonsense", "AAAA", " "])

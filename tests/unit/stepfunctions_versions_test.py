@@ -273,7 +273,13 @@ def test_an_alias_that_is_not_there_is_refused() -> None:
 
     assert desk.refusal("UpdateStateMachineAlias", description="x", **arn) == missing
     assert desk.refusal("DescribeStateMachineAlias", **arn) == missing
-    assert desk.refusal("DeleteStateMachineAlias", **arn) == missing
+
+
+def test_an_alias_that_is_not_there_may_be_deleted() -> None:
+    desk = machine_of_versions(1)
+    elsewhere = ARN.replace("123456789012", "999999999999")
+    for machine in (ARN, f"{ARN}x", elsewhere):
+        assert desk.call("DeleteStateMachineAlias", stateMachineAliasArn=f"{machine}:live") == {}
 
 
 def test_aliases_are_listed_by_name_of_a_machine_or_a_version() -> None:

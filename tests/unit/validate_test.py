@@ -59,21 +59,29 @@ def test_a_text_that_is_no_json_is_refused_in_jacksons_words() -> None:
     ("text", "problem", "column"),
     [
         ('{"a": 1, "a": 2}', "Duplicate field 'a'", 13),
-        ("", "No content to map due to end-of-input", 1),
-        ('{"a": }', "Unexpected character ('}' (code 125))", 8),
+        ("", "No content to map due to end-of-input", 0),
+        ('{"a": }', "Unexpected character ('}' (code 125)): expected a value", 8),
+        ("[1,]", "Unexpected character (']' (code 93)): expected a valid value (JSON String,", 5),
         ('{"a" 1}', "was expecting a colon to separate field name and value", 7),
         ('{"a": 1 "b": 2}', "was expecting comma to separate Object entries", 10),
         ("{a: 1}", "was expecting double-quote to start field name", 3),
-        ('{"a": [1}', "Unexpected close marker '}': expected ']'", 10),
+        ('{"a": [1}', "Unexpected close marker '}': expected ']' (for Array starting at", 10),
+        ("]", "Unexpected close marker ']': expected '}' (for root starting at", 2),
         ('{"a": "\t"}', "Illegal unquoted character ((CTRL-CHAR, code 9))", 9),
-        ('{"a": "\\q"}', "Unrecognized character escape", 11),
-        ('{"a": NaN}', "Unrecognized token 'NaN'", 10),
-        ('{"a": 01}', "Expected space separating root-level values", 9),
-        ("{", "expected close marker for Object (start marker at", 2),
-        ('["a"', "expected close marker for Array (start marker at", 5),
-        ('"a', "Unexpected end-of-input", 3),
+        ("\x01", r"only regular white space (\r, \n, \t) is allowed between tokens", 2),
+        ("/* */ 1", "Feature 'ALLOW_COMMENTS' not enabled for parser", 2),
+        ("\ufeff1", "(code 65279 / 0xfeff)", 2),
+        ('{"a": "\\q"}', "Unrecognized character escape 'q' (code 113)", 10),
+        ('"\\u1z"', "expected a hex-digit for character escape sequence", 6),
+        ('{"a": NaN}', "Non-standard token 'NaN'", 10),
+        ("$a_1", "Unrecognized token '$a_1'", 5),
+        ('{"a": 01}', "Invalid numeric value: Leading zeroes not allowed", 8),
+        ("1x", "Expected space separating root-level values", 3),
+        ("[1x]", "was expecting comma to separate Array entries", 4),
+        ("-a", "in numeric value: expected digit (0-9) to follow minus sign", 3),
+        ("1.", "('.' (code 46)) in numeric value: Decimal point not followed by a digit", 3),
+        ("[1e]", "(']' (code 93)) in numeric value: Exponent indicator not followed", 5),
         ("{} {}", "after the end of the JSON value", 4),
-        ("-", "Unexpected character ('-' (code 45))", 2),
         ("1" * 5_000, "Numeric value out of range", 5_001),
     ],
 )
@@ -88,6 +96,47 @@ def test_a_mistake_in_a_text_is_reported_with_its_column(
     assert caught.value.message.endswith(caught.value.place)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "{",
+            ': expected close marker for Object (start marker at [Source: (String)"{"; line: 1, ',
+        ),
+        ('["a"', ": expected close marker for Array (start marker at"),
+        ('{"a"', " within/between Object entries"),
+        ('{"a":', " within/between Object entries"),
+        ('{"a', " in field name"),
+        ('"a', ": was expecting closing quote for a string value"),
+        ('"\\u1', " in character escape sequence"),
+        ('"\\', " in character escape sequence"),
+        ("-", "No digit following minus sign"),
+    ],
+)
+def test_a_text_that_ends_too_early_has_an_exception_of_its_own(text: str, problem: str) -> None:
+    with pytest.raises(JsonTextError) as caught:
+        read_json(text)
+
+    assert caught.value.message.startswith(f"Unexpected end-of-input{problem}")
+    assert caught.value.exception == "com.fasterxml.jackson.core.io.JsonEOFException"
+    assert caught.value.place.endswith(f"; line: 1, column: {len(text) + 1}]")
+
+
+@pytest.mark.parametrize(("text", "column"), [("{", 1), ('{"a": [{"b": 1', 8)])
+def test_the_start_marker_is_at_the_column_of_the_bracket(text: str, column: int) -> None:
+    with pytest.raises(JsonTextError, match=rf"start marker at .*; line: 1, column: {column}\]\)"):
+        read_json(text)
+
+
+@pytest.mark.parametrize(("text", "what"), [("[1,", "Array"), ('{"a": 1,', "Object")])
+def test_a_text_that_ends_after_a_comma_is_no_early_end_to_jackson(text: str, what: str) -> None:
+    with pytest.raises(JsonTextError) as caught:
+        read_json(text)
+
+    assert caught.value.problem == f"Unexpected end-of-input within/between {what} entries"
+    assert caught.value.exception == "com.fasterxml.jackson.core.JsonParseException"
+
+
 def test_the_words_of_json_are_read() -> None:
     assert positions("[true, null]") == {"/": (1, 1), "[0]": (1, 2), "[1]": (1, 8)}
 
@@ -96,7 +145,8 @@ def test_a_long_text_is_cut_in_the_message() -> None:
     with pytest.raises(JsonTextError) as caught:
         read_json("x" * 700)
 
-    assert '"[truncated 200 chars]; line: 1, column: 701]' in caught.value.place
+    assert '"[truncated 200 chars]; line: 1, column: 257]' in caught.value.place
+    assert f"Unrecognized token '{'x' * 256}...'" in caught.value.message
 
 
 def test_every_value_of_a_text_has_its_line_and_column() -> None:
@@ -672,7 +722,19 @@ def test_an_unreachable_inner_state_is_named_with_its_place() -> None:
 
 def test_a_state_has_a_name() -> None:
     document = {"StartAt": "", "States": {"": PASS}}
-    assert ("INVALID_STATE_NAME", "State name cannot be empty", "/States/") in said(document)
+    empty = "Invalid State name: State name cannot be empty"
+    assert ("INVALID_STATE_NAME", empty, "/States/") in said(document)
+
+
+def test_a_long_name_is_refused_in_the_words_of_published_reports() -> None:
+    name = (
+        "This is an exceptionally long state name that I know will fail when I try to deploy to AWS"
+    )
+    document = {"StartAt": name, "States": {name: PASS}}
+    assert sentence(diagnose(document)) == (
+        "Invalid State Machine Definition: 'INVALID_STATE_NAME: Invalid State name: State "
+        f"'{name}' exceeds the 80-character limit allowed by the service at /States/{name}'"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from holdfast.core.advance import WORKER_LOST
+from holdfast.core.attempt_facts import WORKER_LOST
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import RECORD_RETENTION_SECONDS, VISIBILITY_SECONDS
 from holdfast.runtime import messages

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from holdfast.core.advance import is_redriven_by
 from holdfast.core.diagnosis import should_move_since
 from holdfast.core.facts import RedriveRequested
+from holdfast.core.redriving import is_redriven_by
 from holdfast.core.run_ids import parent_run
 from holdfast.errors import HoldfastError
 from holdfast.limits import STUCK_SECONDS, WATCH_GRID_SECONDS, WATCH_LOOK_SECONDS_MAX

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Names with this prefix are reserved for Step Functions. The author of a state machine must not
-#: define such a name.
-RESERVED_PREFIX: Final = "States."
-
 # Wildcards, with which a Retry or Catch matches many errors.
 ALL: Final = "States.ALL"
 TASK_FAILED: Final = "States.TaskFailed"

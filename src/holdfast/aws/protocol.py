@@ -128,7 +128,7 @@ def _answer(
         with host.task_pool() as pool:
             return 200, run(call, _performer(host, _deadline_ms(host, context)), pool)
     except StatesFault as fault:
-        return fault.status, {**_problem(fault.code, fault.message), **fault.extra}
+        return HTTP_STATUS, {**_problem(fault.code, fault.message), **fault.extra}
 
 
 def _api(host: Host, place: tuple[str, str, str], caller: str | None = None) -> StatesApi:

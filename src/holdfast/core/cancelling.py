@@ -53,6 +53,7 @@ from holdfast.core.state import (
     CancelReason,
     Closing,
     Entered,
+    Execution,
     Frame,
     Lanes,
     OpenDeadline,
@@ -68,6 +69,21 @@ _WHOLE_LINE: Final[CancelReason] = {"error": CANCELLED, "cause": ""}
 
 
 # -- the whole execution ---------------------------------------------------------------------------
+
+
+def is_stopped_by(state: Execution, fact: StopRequested) -> bool:
+    """Return True when the stop changes the execution. A stop counts once, however often it is
+    stored.
+
+    A caller repeats a stop when the response to it was lost, and a parent execution that was
+    stopped repeats it, too. If the second stop counted, it would end the undo that the first one
+    began. Only a stop with `now` ends the execution before the undo has finished.
+    """
+    before = state.stopping
+    is_asked_for = (
+        before is not None and before["status"] == "ABORTED" and not before.get("by_parent", False)
+    )
+    return fact.control_id > state.last_control and (fact.now or not is_asked_for)
 
 
 def stop(decision: Decision, fact: StopRequested) -> None:
@@ -159,7 +175,7 @@ def _leave_block(decision: Decision, frame: Frame, number: int) -> None:
     decision.emit("DeadlinePassed", frame=frame.id, assigned=assigned, over=[number])
     frame = decision.frame(frame.id)
     if deadline.next is None:
-        flow.pass_on(decision, frame, BLOCK_TIMEOUT, "")
+        flow.pass_on(decision, frame, flow.Failure(BLOCK_TIMEOUT, ""))
     else:
         flow.enter(decision, frame.id, deadline.next, frame.input, frame.previous)
 
@@ -425,8 +441,8 @@ def _settle(decision: Decision, owner: Frame) -> None:
         case "join":
             lanes.join(decision, owner)
         case "fail":
-            error, cause = closing.get("error"), closing.get("cause")
-            flow.settle_failure(decision, owner, error, cause, closing["previous"])
+            failure = flow.Failure(closing.get("error"), closing.get("cause"))
+            flow.settle_failure(decision, owner, failure, closing["previous"])
         case _:
             assert_never(closing["then"])
 

@@ -8,8 +8,10 @@ command is safe to carry out twice.
 
 from __future__ import annotations
 
+import json
 from typing import Final, TypeAlias
 
+from holdfast.asl.program import Json
 from holdfast.core.state import Attempt, Queued
 from holdfast.lazy_dataclass import dataclass
 
@@ -129,3 +131,11 @@ Command: TypeAlias = (
 
 def entry_of(command: Command) -> int:
     return command.attempt.entry if isinstance(command, RunAttempt) else command.entry
+
+
+def argument_text(arguments: Json, parameter: str) -> str:
+    """Return the value of one argument of a task as text, for example as the key of its limit: a
+    text as it is, other values as JSON.
+    """
+    value = arguments.get(parameter) if isinstance(arguments, dict) else None
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -21,7 +21,7 @@ from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core.apply.apply import apply
 from holdfast.core.events import OWN_EVENTS, TASK_EVENTS, Event
 from holdfast.core.facts import DecisionInputs
-from holdfast.core.state import ROOT, Attempt, Awaiting, Execution, Frame, Lanes
+from holdfast.core.state import ROOT, Attempt, Awaiting, Entered, Execution, Frame, Lanes
 from holdfast.limits import HISTORY_EVENTS_MAX, PAYLOAD_BYTES_MAX, STATE_SECONDS_MAX
 
 _SERVICE_PREFIX: Final = ":states:::"
@@ -59,6 +59,13 @@ class Decision:
         """Use another definition from here on: the execution continues as new, with a new input."""
         self.program = program
         self.__dict__.pop("_around", None)
+
+    def reenter(self) -> None:
+        """Evaluate the states that the state in hand has entered: a record ended before they were
+        evaluated, or a redrive has opened them again.
+        """
+        frames = self.state.frames.values()
+        self.entered.extend(frame.id for frame in frames if isinstance(frame.waiting, Entered))
 
     def frame(self, frame_id: str) -> Frame:
         return self.state.frames[frame_id]
@@ -99,6 +106,15 @@ class Decision:
         self.state = apply(self.state if self.is_started else None, event)
         self.is_started = True
         self.events.append(event)
+
+    def claim(self, timeout_seconds: int | None) -> dict[str, Any]:
+        """Return the field of an event that has the lease of an attempt which begins now. {}:
+        another worker runs the attempt.
+        """
+        claim = self.moment.claim(timeout_seconds)
+        if claim is None:
+            return {}
+        return {"claim": [claim.owner, claim.message, claim.receive_count, claim.until_ms]}
 
     # -- expressions -------------------------------------------------------------------------------
 

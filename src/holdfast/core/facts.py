@@ -178,8 +178,8 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class EventReceived:
-    """An event is stored. With `error` it fails the wait, and has no data. `is_shared`: other
-    executions may use it, too, so this one has to claim it before the commit that uses it
+    """An event is stored. With `error` it fails the wait, and has no data. `claim`: None when its
+    sender has addressed it to this execution; otherwise the claim that it has, "" without one
     (`runtime/event_claims.py`).
     """
 
@@ -187,7 +187,7 @@ class EventReceived:
     event_id: str
     data: Json
     expires_ms: int
-    is_shared: bool = False
+    claim: str | None = None
     error: str | None = None
     cause: str | None = None
 
@@ -373,34 +373,21 @@ class Opened:
     sequence: int
 
 
-Fact: TypeAlias = (
-    Started
-    | Forked
-    | Succeeded
+#: The facts about one attempt or one wait, which `attempt_facts` uses.
+AttemptFact: TypeAlias = (
+    Succeeded
     | Submitted
     | Renewed
     | ActivityStarted
-    | ChildEnded
     | Polled
     | FailedWith
     | TimedOut
     | EventReceived
     | HeartbeatSeen
-    | Tick
     | TakenOver
     | TaskUnknown
     | Refused
     | Granted
-    | StopRequested
-    | RedriveRequested
-    | PauseRequested
-    | ResumeRequested
-    | PriorityRequested
-    | BoundsRequested
-    | SkipRequested
-    | MigrateRequested
-    | ChildrenStopped
-    | Opened
 )
 
 #: The requests that an operator or a parent execution stores in the inbox of an execution.
@@ -413,6 +400,10 @@ Control: TypeAlias = (
     | BoundsRequested
     | SkipRequested
     | MigrateRequested
+)
+
+Fact: TypeAlias = (
+    Started | Forked | Tick | ChildEnded | ChildrenStopped | Opened | AttemptFact | Control
 )
 
 

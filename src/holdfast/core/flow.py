@@ -16,7 +16,7 @@ a function must read a frame again after it has called one of these modules.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from holdfast.asl import error_names
 from holdfast.asl.program import Json, MapState, ParallelState, Retrier, TaskState, WaitState
@@ -50,6 +50,28 @@ OWN_REGION: Final = "holdfast"
 #: The Assign and Output templates of a state. None stands for a template that the state does not
 #: have.
 StateTemplates: TypeAlias = tuple[Template | None, Template | None]
+
+
+class Failure(NamedTuple):
+    """The failure of a state or lane. `handled_as` is the error name that Retry and Catch compare,
+    where it differs from `error`.
+    """
+
+    error: str | None
+    cause: str | None
+    handled_as: str | None = None
+
+    def details(self) -> dict[str, str]:
+        """Return the fields of an AWS event. It has no field for a text that is not there."""
+        texts = {"error": self.error, "cause": self.cause}
+        return {name: text for name, text in texts.items() if text is not None}
+
+    def caught(self) -> dict[str, Json]:
+        """Return the object that a Catch receives. On AWS a time-out has no cause, but a Catch
+        receives an empty text as its cause.
+        """
+        is_empty = self.error == error_names.TIMEOUT and self.cause is None
+        return {"Error": self.error, "Cause": "" if is_empty else self.cause}
 
 
 # -- entering and leaving --------------------------------------------------------------------------
@@ -98,17 +120,8 @@ def leave(
     catcher continues the state. If the catcher's own Output fails, the same catcher is not used
     again, because it would fail without end.
     """
-    assign, output = results
     try:
-        assigned = None if assign is None else decision.evaluate(assign, frame, extra)
-        data = default if output is None else decision.evaluate(output, frame, extra)
-        too_large = None if data is frame.input else oversize(decision, frame.position, data)
-        if too_large is None and assigned:
-            # The variables of one Assign have the quota together (AWS docs, "Passing data between
-            # states with variables").
-            too_large = oversize(decision, frame.position, assigned)
-        if too_large is not None:
-            raise too_large
+        assigned, data = _evaluated(decision, frame, results, default, extra)
     except StateError as error:
         fail_state(decision, frame, error, is_caught=is_caught)
         return
@@ -128,6 +141,27 @@ def leave(
         enter(decision, frame.id, target, data, exited)
     else:
         _end(decision, frame, data, exited)
+
+
+def _evaluated(
+    decision: Decision,
+    frame: Frame,
+    results: StateTemplates,
+    default: Json,
+    extra: Mapping[str, Json] | None,
+) -> tuple[Json, Json]:
+    """Return the values of Assign and Output. Raises StateError."""
+    assign, output = results
+    assigned = None if assign is None else decision.evaluate(assign, frame, extra)
+    data = default if output is None else decision.evaluate(output, frame, extra)
+    too_large = None if data is frame.input else oversize(decision, frame.position, data)
+    if too_large is None and assigned:
+        # The variables of one Assign have the quota together (AWS docs, "Passing data between
+        # states with variables").
+        too_large = oversize(decision, frame.position, assigned)
+    if too_large is not None:
+        raise too_large
+    return assigned, data
 
 
 def _is_branch(decision: Decision, frame: Frame) -> bool:
@@ -180,16 +214,7 @@ def schedule(
         assert retrier is None or has_event or is_final
         fail_state(decision, frame, error)
         return
-    # During a pause no attempt may begin, so none gets a lease: an attempt with a lease begins at
-    # once.
-    is_paused = decision.state.paused is not None
-    is_due = due_ms is None or (due_ms <= decision.moment.now_ms and not is_paused)
-    if not is_due:
-        own["due"] = due_ms
-    elif state.kind in ATTEMPTED:
-        claim = decision.moment.claim(details.get("timeoutInSeconds"))
-        if claim is not None:
-            own["claim"] = [claim.owner, claim.message, claim.receive_count, claim.until_ms]
+    own |= _lease_or_due(decision, state, due_ms, details.get("timeoutInSeconds"))
     scheduled = decision.emit(
         event_type(state, "Scheduled"),
         frame=frame.id,
@@ -201,6 +226,18 @@ def schedule(
     # the event of its end, and the task of an activity gets it when a poller takes the task.
     if state.kind not in ATTEMPTED and state.kind != "activity":
         decision.emit("TaskStarted", frame=frame.id, previous=scheduled, details=resource_of(state))
+
+
+def _lease_or_due(
+    decision: Decision, state: TaskState, due_ms: int | None, timeout_seconds: int | None
+) -> dict[str, Any]:
+    """Return the lease of an attempt that begins now, or the due time of a later one."""
+    # During a pause no attempt may begin, so none gets a lease: an attempt with a lease begins at
+    # once.
+    is_paused = decision.state.paused is not None
+    if due_ms is not None and (due_ms > decision.moment.now_ms or is_paused):
+        return {"due": due_ms}
+    return decision.claim(timeout_seconds) if state.kind in ATTEMPTED else {}
 
 
 def _scheduled_details(
@@ -308,64 +345,54 @@ def fail_state(
         # Pass the error on without a failure of the state, as AWS does in two cases. An iteration
         # whose ItemSelector failed has not entered a state that could handle the error, and
         # States.Runtime is never handled.
-        pass_on(decision, decision.frame(frame.id), error.error, cause)
+        pass_on(decision, decision.frame(frame.id), Failure(error.error, cause))
     else:
-        handle_failure(decision, frame.id, error.error, cause)
+        handle_failure(decision, frame.id, Failure(error.error, cause))
 
 
 def handle_failure(
-    decision: Decision,
-    frame_id: str,
-    error: str | None,
-    cause: str | None,
-    failed: Frame | None = None,
-    *,
-    handled_as: str | None = None,
+    decision: Decision, frame_id: str, failure: Failure, failed: Frame | None = None
 ) -> None:
     """Handle a failure that is in the log: retry the state, catch the error, or pass it on.
 
-    `failed` is the lane of a Parallel or Map in which the failure happened. `handled_as` is the
-    error name that Retry and Catch compare, where it differs from the recorded name.
+    `failed` is the lane of a Parallel or Map in which the failure happened.
     """
     frame = decision.frame(frame_id)
     state = decision.state_of(frame)
     if not isinstance(state, TaskState | ParallelState | MapState):
-        pass_on(decision, frame, error, cause)
+        pass_on(decision, frame, failure)
         return
     previous = frame.previous if failed is None else failed.previous
     if isinstance(state, ParallelState | MapState):
-        closing: Closing = {"then": "fail", "error": error, "cause": cause, "previous": previous}
+        closing: Closing = {
+            "then": "fail",
+            "error": failure.error,
+            "cause": failure.cause,
+            "previous": previous,
+        }
         if cancelling.close(decision, frame, closing, failed):
             return
         abort_lanes(decision, frame, failed)
-    settle_failure(decision, frame, error, cause, previous, handled_as=handled_as)
+    settle_failure(decision, frame, failure, previous)
 
 
-def settle_failure(
-    decision: Decision,
-    frame: Frame,
-    error: str | None,
-    cause: str | None,
-    previous: int,
-    *,
-    handled_as: str | None = None,
-) -> None:
+def settle_failure(decision: Decision, frame: Frame, failure: Failure, previous: int) -> None:
     """Retry, catch or pass on a failure, when all lanes below this state have ended."""
     state = decision.state_of(frame)
     assert isinstance(state, TaskState | ParallelState | MapState)
-    name = handled_as or error or ""
+    name = failure.handled_as or failure.error or ""
     retried = find_retrier(state.retry, name, frame.retries)
     if retried is not None:
-        _retry(decision, frame, state, *retried, previous=previous)
+        _retry(decision, frame, state, retried, previous)
         return
     if isinstance(state, ParallelState | MapState):
         decision.emit(f"{type(state).__name__}Failed", frame=frame.id, previous=previous)
         frame = decision.frame(frame.id)
     catcher = find_catcher(state.catch, name)
     if catcher is None:
-        pass_on(decision, frame, error, cause)
+        pass_on(decision, frame, failure)
         return
-    found: Json = caught(error, cause)
+    found: Json = failure.caught()
     leave(
         decision,
         frame,
@@ -375,14 +402,6 @@ def settle_failure(
         extra={"errorOutput": found},
         is_caught=True,
     )
-
-
-def caught(error: str | None, cause: str | None) -> dict[str, Json]:
-    """Return the object that a Catch receives. On AWS a time-out has no cause, but a Catch receives
-    an empty text as its cause.
-    """
-    is_empty = error == error_names.TIMEOUT and cause is None
-    return {"Error": error, "Cause": "" if is_empty else cause}
 
 
 def abort_lanes(decision: Decision, owner: Frame, failed: Frame | None) -> None:
@@ -431,11 +450,10 @@ def _retry(
     decision: Decision,
     frame: Frame,
     state: TaskState | ParallelState | MapState,
-    number: int,
-    retrier: Retrier,
-    *,
+    retried: tuple[int, Retrier],
     previous: int,
 ) -> None:
+    number, retrier = retried
     delay = delay_ms(retrier, frame.retries.get(number, 0), decision.moment.draw())
     due_ms = decision.moment.now_ms + delay
     if isinstance(state, TaskState) and _has_attempt(frame):
@@ -461,20 +479,19 @@ def _has_attempt(frame: Frame) -> bool:
     return isinstance(frame.waiting, FailedState) and frame.waiting.entry is not None
 
 
-def pass_on(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:
+def pass_on(decision: Decision, frame: Frame, failure: Failure) -> None:
     """Pass on a failure that no Retry or Catch handles: a failed lane fails its owner, and a failed
     main line fails the execution.
     """
     if cancelling.has_failed(decision, frame):
         return
     if frame.owner is None:
-        texts = {"error": error, "cause": cause}
-        details = {key: text for key, text in texts.items() if text is not None}
+        details = failure.details()
         decision.emit("ExecutionFailed", previous=frame.previous, details=details)
         return
     owner = decision.frame(frame.owner)
     if isinstance(decision.state_of(owner), MapState):
         lane: dict[str, Any] = {"index": frame.lane, "name": owner.position}
         decision.emit("MapIterationFailed", frame=frame.id, previous=frame.previous, details=lane)
-    if not lanes.is_tolerated(decision, frame, owner, error, cause):
-        handle_failure(decision, owner.id, error, cause, frame)
+    if not lanes.is_tolerated(decision, frame, owner, failure):
+        handle_failure(decision, owner.id, failure, frame)

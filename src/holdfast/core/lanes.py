@@ -175,9 +175,7 @@ def _start_iteration(decision: Decision, owner: Frame, state: MapState, previous
     flow.enter(decision, frame_id, state.processor, data, started)
 
 
-def is_tolerated(
-    decision: Decision, lane: Frame, owner: Frame, error: str | None, cause: str | None
-) -> bool:
+def is_tolerated(decision: Decision, lane: Frame, owner: Frame, failure: flow.Failure) -> bool:
     """Return True when the owner does not fail because of this failure: record it, and continue
     without the lane or join.
     """
@@ -185,7 +183,7 @@ def is_tolerated(
     assert isinstance(lanes, Lanes)
     own: dict[str, Any] = {}
     if _returns_errors(decision, owner):
-        own["result"] = {**flow.caught(error, cause), error_names.RETURNED_MARK: True}
+        own["result"] = {**failure.caught(), error_names.RETURNED_MARK: True}
     elif lanes.failed >= lanes.tolerated:
         return False
     previous = decision.frame(lane.id).previous
@@ -259,7 +257,7 @@ def join(decision: Decision, owner: Frame) -> None:
     returns_errors = _returns_errors(decision, owner)
     if not returns_errors and lanes.needed is not None and lanes.succeeded < lanes.needed:
         cause = f"{lanes.succeeded} of {lanes.needed} needed branches succeeded"
-        flow.handle_failure(decision, owner.id, TOO_FEW_SUCCEEDED, cause)
+        flow.handle_failure(decision, owner.id, flow.Failure(TOO_FEW_SUCCEEDED, cause))
         return
     missing: Json = _CANCELLED if returns_errors else None
     results: Json = [lanes.results.get(number, missing) for number in range(lanes.count)]

@@ -13,7 +13,7 @@ from holdfast.asl.parsing.parse import definition_hash
 from holdfast.asl.program import Json
 from holdfast.asl.resources import AGAIN
 from holdfast.asl.timestamps import nanos_of
-from holdfast.core.advance import WORKER_LOST
+from holdfast.core.attempt_facts import WORKER_LOST
 
 #: During an outage of DynamoDB an attempt fails as if its worker had crashed. All of these retries
 #: together take more than an hour, so a built-in workflow survives an outage of that length.

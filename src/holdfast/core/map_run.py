@@ -21,7 +21,7 @@ from holdfast.asl.program import DistributedMap, ItemReader, Json, MapState, Res
 from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.core import facts
 from holdfast.core.decision import Decision, whole_number
-from holdfast.core.flow import OWN_REGION, fail_state, handle_failure, leave
+from holdfast.core.flow import OWN_REGION, Failure, fail_state, handle_failure, leave
 from holdfast.core.map_bounds import bounds_of, change, changed_while_reading
 from holdfast.core.map_items import STATE_DATA, MapItem, batched, default_input, described
 from holdfast.core.map_results import MapChild, as_lines, transformed
@@ -137,10 +137,7 @@ def _evaluated(decision: Decision, frame: Frame, template: Template | None, defa
 
 
 def _claim(decision: Decision) -> dict[str, Any]:
-    claim = None if decision.state.paused is not None else decision.moment.claim(None)
-    if claim is None:
-        return {}
-    return {"claim": [claim.owner, claim.message, claim.receive_count, claim.until_ms]}
+    return {} if decision.state.paused is not None else decision.claim(None)
 
 
 def _items_read(decision: Decision, frame: Frame, output: Json) -> None:
@@ -274,7 +271,7 @@ def _exceeded(decision: Decision, frame_id: str, started: int) -> None:
     assert isinstance(children, ChildExecutions)
     cause = "The specified tolerated failure threshold was exceeded"
     if not _exports(_run_of(state).writer):
-        fail_run(decision, frame, error_names.EXCEED_TOLERATED_FAILURE_THRESHOLD, cause)
+        fail_run(decision, frame, Failure(error_names.EXCEED_TOLERATED_FAILURE_THRESHOLD, cause))
         return
     try:
         stopped = replace(children, started=started)
@@ -366,7 +363,7 @@ def attempt_succeeded(decision: Decision, frame: Frame, state: MapState, output:
         _succeed(decision, frame, state, output)
     else:
         assert isinstance(failure, list)
-        fail_run(decision, frame, str(failure[0]), str(failure[1]))
+        fail_run(decision, frame, Failure(str(failure[0]), str(failure[1])))
 
 
 def _succeed(decision: Decision, frame: Frame, state: MapState, results: Json) -> None:
@@ -385,8 +382,7 @@ def _succeed(decision: Decision, frame: Frame, state: MapState, results: Json) -
     )
 
 
-def fail_run(decision: Decision, frame: Frame, error: str | None, cause: str | None) -> None:
-    details = {"error": error, "cause": cause}
-    details = {key: text for key, text in details.items() if text is not None}
+def fail_run(decision: Decision, frame: Frame, failure: Failure) -> None:
+    details = failure.details()
     decision.emit("MapRunFailed", frame=frame.id, previous=frame.previous, details=details)
-    handle_failure(decision, frame.id, error, cause)
+    handle_failure(decision, frame.id, failure)

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.asl.program import Program, TaskState, WaitState
+from holdfast.core import redriving
 from holdfast.core.apply.apply import apply
 from holdfast.core.decision import Decision, note_started
 from holdfast.core.events import Event
-from holdfast.core.facts import SkipRequested
+from holdfast.core.facts import RedriveRequested, SkipRequested
 from holdfast.core.flow import leave
 from holdfast.core.state import Admission, Execution, Frame
 
@@ -49,7 +50,28 @@ def _open_frames(state: Execution) -> Mapping[str, Frame]:
     return apply(state, retry).frames
 
 
+def is_skipped_by(state: Execution, fact: SkipRequested) -> bool:
+    """Return True when the step is open, or when the failed execution would open it again at a
+    redrive.
+    """
+    if fact.control_id <= state.last_control or step_of(state, fact) is None:
+        return False
+    return not state.is_ended or redriving.is_redriven_by(state, fact)
+
+
 def skip(decision: Decision, fact: SkipRequested) -> None:
+    if not is_skipped_by(decision.state, fact):
+        return
+    if decision.state.is_ended:
+        redriving.redrive(decision, RedriveRequested(fact.control_id, fact.reason, fact.by))
+        if decision.state.is_ended:
+            # The facts that are applied with this one have already ended the execution again (see
+            # `redriving.redrive`).
+            return
+    _skip_step(decision, fact)
+
+
+def _skip_step(decision: Decision, fact: SkipRequested) -> None:
     frame = decision.frame(fact.frame)
     step = decision.state_of(frame)
     if not may_skip(decision.program, frame):

@@ -21,7 +21,7 @@ from holdfast.asl.template import EvaluationError, StateError, Template
 from holdfast.asl.timestamps import nanos_of
 from holdfast.core import cancelling, lanes, map_run
 from holdfast.core.decision import Decision, whole_seconds
-from holdfast.core.flow import fail_state, leave, pass_on, schedule
+from holdfast.core.flow import Failure, fail_state, leave, pass_on, schedule
 from holdfast.core.state import Frame
 from holdfast.limits import CAUSE_CHARACTERS_MAX, ERROR_CHARACTERS_MAX
 
@@ -125,10 +125,10 @@ def _fail(decision: Decision, frame: Frame, state: FailState) -> None:
     try:
         error = _text(decision, frame, state.error, ERROR_CHARACTERS_MAX)
         cause = _text(decision, frame, state.cause, CAUSE_CHARACTERS_MAX)
-    except StateError as failure:
-        fail_state(decision, frame, failure)
+    except StateError as failed:
+        fail_state(decision, frame, failed)
         return
-    pass_on(decision, frame, error, cause)
+    pass_on(decision, frame, Failure(error, cause))
 
 
 def _text(

@@ -230,7 +230,7 @@ class Integrations:
         return _shown(call, operation, response, sdk_metadata(response))
 
     def _own(self, call: _Call) -> CallResult:
-        from holdfast.stepfunctions.faults import StatesFault  # noqa: PLC0415
+        from holdfast.stepfunctions.faults import HTTP_STATUS, StatesFault  # noqa: PLC0415
 
         model = self._clients.model(STATES)
         if call.operation not in model.operation_names:
@@ -244,7 +244,7 @@ class Integrations:
             if fault.code == TOO_DEEP:
                 return TaskFailed(fault.code, fault.message)
             return _refused(
-                call, Refusal(fault.code, fault.message, fault.status, request_id), model
+                call, Refusal(fault.code, fault.message, HTTP_STATUS, request_id), model
             )
         length = len(json.dumps(response, default=str))
         return _shown(call, operation, response, own_metadata(request_id, length))

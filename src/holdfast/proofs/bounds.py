@@ -51,7 +51,6 @@ class Worst:
     seconds: Bound
 
 
-_NOTHING: Final = Worst(ZERO, ZERO, ZERO, ZERO, ZERO)
 MEASURES: Final = tuple(Worst.__slots__)
 
 

@@ -10,6 +10,22 @@ decides: an execution claims it by a conditional write before the commit that us
 Only an event that the decision uses is claimed. A claim is repeated for the same execution, so a
 crash between claim and commit loses nothing: the recovery decides again, and claims X again.
 
+**A claim by the sender.** Most events find one execution that waits for them. The registration of
+that execution names its wait, and the sender stores the event with a claim for that wait. The
+worker of the wait then needs no claim of its own:
+
+    E1      register: wait 17 ──────────────────────────────── decide: wait 17 takes X ── commit
+    sender          read registrations ── put X: for E1, wait 17 ── wake E1
+
+Only that wait may use the event without another claim. A later wait of E1, also after a retry of
+E1, has another name, and claims X as before. A wait opens in the log before its execution
+registers. So a log that was read after such a claim shows the wait. If the wait has ended there
+without X, no commit of that wait can follow, and X may become free.
+
+E2 may begin to wait after the sender has read the registrations and before X is stored. It is not
+woken. So if E1 does not use X, the worker of the wake gives X to the executions that have
+registered (`own_claims.py`).
+
 **A claim without use.** The commit may be refused, because another worker has ended the wait or
 E1. The worker then gives X back (`kept_events.py`). If it crashes before that, the recovery of its
 message does so. So does the next execution that begins to wait, recovers, times out or is checked
@@ -20,8 +36,9 @@ by the sweeper. It reads the log of E1:
                                                mark
     otherwise                                  X is free again
 
-E1 may be retried or wait anew at the same time, and use X after all. So each claim, also a repeated
-one, has a value of its own: the delivery, and the number of the record that would use X. X becomes
+E1 may be retried or wait anew at the same time, and use X after all. So each claim of a worker,
+also a repeated one, has a value of its own: the delivery, and the number of the record that would
+use X. X becomes
 free only if it still has the claim that was read before the log:
 
     E2   read X: claim c1 ── read the log of E1: ended without X ── free X if its claim is c1
@@ -72,6 +89,23 @@ class Claim:
     fails: bool = False
 
 
+# -- the sender ------------------------------------------------------------------------------------
+
+
+def for_only_wait(item: Item) -> Generator[Effect, Any, Item]:
+    """Return the item of a new event with a claim for the wait that has registered for it, if there
+    is one wait alone.
+    """
+    # An older state of the registrations is good enough: the claim for a wait that has ended is
+    # given up like each other claim without use. This read costs half of a consistent one.
+    place = keys.REGISTRATION_PREFIX
+    rows = yield Query(tables.MAIL, str(item["pk"]), begins_with=place, limit=2, is_strong=False)
+    if len(rows) != 1 or inbox.WAIT not in rows[0] or inbox.OVER in rows[0]:
+        return item
+    claim = {inbox.CLAIMED: rows[0][inbox.WAIT]}
+    return {**inbox.addressed(item, inbox.registered(rows[0])), **claim}
+
+
 # -- the execution that uses an event --------------------------------------------------------------
 
 
@@ -79,18 +113,22 @@ def claims_of(
     before: Execution, after: Execution, offered: Iterable[Fact], claim: str
 ) -> dict[str, Claim]:
     """Return the events that the decision from `before` to `after` uses and that another execution
-    may use, too, by their ids.
+    may use, too, by their ids. An event that its sender has claimed for the wait is none of them.
     """
     found: dict[str, Claim] = {}
     for fact in offered:
         if (
             isinstance(fact, EventReceived)
-            and fact.is_shared
+            and fact.claim is not None
             and fact.event_id in after.used_events
             and fact.event_id not in before.used_events
         ):
             frame = before.frame_of(fact.entry)
-            if frame is not None and isinstance(frame.waiting, Awaiting):
+            if (
+                frame is not None
+                and isinstance(frame.waiting, Awaiting)
+                and fact.claim != inbox.wait_of(frame.waiting)
+            ):
                 name, key = frame.waiting.event_name, frame.waiting.event_key
                 # Several waits of the execution may be offered the event. The first one uses it.
                 fails = fact.error is not None

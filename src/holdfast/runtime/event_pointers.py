@@ -81,6 +81,8 @@ def wake(
     if found:
         yield from put_for(tenant, waiting, event)
         named = {"id": inbox.event_id(event), "at": int(event["at"]), "name": name, "key": key}
+        if inbox.CLAIMED in event:
+            named["claim"] = str(event[inbox.CLAIMED])
         wakes = [messages.wake_event(tenant, run, **named) for run in found]
         yield Send(tuple(Message(wake) for wake in wakes))
     return len(found)

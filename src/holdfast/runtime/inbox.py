@@ -15,9 +15,10 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from holdfast.asl.program import Json
 from holdfast.core import facts, migrating
-from holdfast.core.advance import is_skipped_by, is_stopped_by
 from holdfast.core.bounds import FIELDS
+from holdfast.core.cancelling import is_stopped_by
 from holdfast.core.facts import Control, Fact
+from holdfast.core.skipping import is_skipped_by
 from holdfast.core.state import PAUSE_TIMERS, Awaiting, Execution
 from holdfast.errors import HoldfastBug, UnknownKindError
 from holdfast.limits import (
@@ -180,13 +181,23 @@ def _answer(
 RETRIES: Final = "rd"
 #: The attribute that marks a registration whose execution has ended.
 OVER: Final = "over"
+#: The attribute of a registration that names its wait. The sender of an event uses it as a claim.
+WAIT: Final = "wt"
+
+
+def wait_of(awaiting: Awaiting) -> str:
+    """Return the name of a wait. No later wait of its execution has this name: each state that is
+    entered has another entry number, also after a retry of the execution.
+    """
+    return f"wait.{awaiting.entry}.{awaiting.attempt}"
 
 
 def register(
     tenant: str, state: Execution, awaiting: Awaiting, now_ms: int, **marks: str
 ) -> Generator[Effect, Any, None]:
     """Store the registration of a wait for events. This comes before the read of the inbox, so that
-    an event that is stored after the read finds the registration (R13).
+    an event that is stored after the read finds the registration (R13). A registration with marks
+    serves more waits than this one, so it does not name it.
     """
     ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
     yield Put(
@@ -197,7 +208,7 @@ def register(
             FORMAT_FIELD: FORMAT,
             RETRIES: state.redrives,
             "ttl": ends_ms // 1_000 + 86_400,
-            **marks,
+            **(marks or {WAIT: wait_of(awaiting)}),
         },
     )
 
@@ -303,9 +314,10 @@ def unread_facts(
             if "error" not in item:
                 data = yield from unstow(tenant, "events", item)
             expires_ms = int(item["expires"])
-        is_shared = ADDRESSEE not in item or CLAIMED in item
+        is_direct = ADDRESSEE in item and CLAIMED not in item
+        claim = None if is_direct else str(item.get(CLAIMED, ""))
         failure = _word(item, "error"), _word(item, "cause")
-        received = awaiting.entry, event_id(item), data, expires_ms, is_shared
+        received = awaiting.entry, event_id(item), data, expires_ms, claim
         found.append(facts.EventReceived(*received, *failure))
     return found
 

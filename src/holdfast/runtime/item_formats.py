@@ -79,9 +79,9 @@ def require_size(data: bytes) -> bytes:
     return data
 
 
-def rows_of(data: bytes, names: Sequence[str], delimiter: str = ",") -> Iterator[dict[str, str]]:
-    """Yield the rows of a file without a header."""
-    return _named(_rows(_text(decompressed(data)), delimiter), names)
+def rows_of(data: bytes, names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the rows of a CSV file without a header."""
+    return _named(_rows(_text(decompressed(data)), ","), names)
 
 
 def _text(data: bytes) -> str:

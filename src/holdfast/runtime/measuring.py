@@ -21,7 +21,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast import resources
-from holdfast.core.advance import WORKER_LOST, Transition
+from holdfast.core.advance import Transition
+from holdfast.core.attempt_facts import WORKER_LOST
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.events import DURABLE_EVENTS, TERMINAL_EVENTS, Event
 from holdfast.core.state import ROOT, Attempt, Execution, Frame, Timer, WaitingFor

@@ -10,9 +10,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from holdfast.runtime.storage.json_values import printable
 
-HTTP_STATUS = 400  # the JSON protocol's status for a fault of the caller
-#: The exceptions with another status (AWS API reference, "HTTP Status Code").
-_STATUSES: Final = {"ConflictException": 409, "ServiceQuotaExceededException": 402}
+#: The status of every exception. AWS's model gives none a status of its own, and the pages of the
+#: operations (AWS API reference, "Errors") name this one for each, although the descriptions of
+#: ConflictException and ServiceQuotaExceededException mention 409 and 402.
+HTTP_STATUS: Final = 400
 
 
 class StatesFault(Exception):  # noqa: N818
@@ -28,10 +29,6 @@ class StatesFault(Exception):  # noqa: N818
         super().__init__(self.message)
         self.code = code
         self.extra = extra
-
-    @property
-    def status(self) -> int:
-        return _STATUSES.get(self.code, HTTP_STATUS)
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"

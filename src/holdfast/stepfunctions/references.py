@@ -10,6 +10,12 @@ from holdfast.asl.program import Json
 
 #: The fields that contain inner states. These states are examined separately.
 _NESTED: Final = ("Branches", "ItemProcessor", "Iterator")
+#: The fields that AWS does not evaluate, whatever they contain.
+_STATIC: Final = ("Comment", "Result")
+#: The payload templates. Only names that end with `.$` have a path there; any other field is data.
+_PAYLOADS: Final = frozenset(
+    {"Parameters", "ResultSelector", "ItemSelector", "BatchInput", "Credentials", "Assign"}
+)
 _TEXT_IN_QUOTES: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
 _JSONPATH_VARIABLE: Final = re.compile(r"(?<!\$)\$([^\W\d]\w*)")
 # The attributes that contain no child nodes: the parser's own data, and links back into the tree.
@@ -32,8 +38,8 @@ def variable_references(definition: Json) -> dict[str, list[str]]:
 def _collect(machine: Mapping[str, Any], language: str, found: dict[str, list[str]]) -> None:
     for name, state in machine.get("States", {}).items():
         spoken = str(state.get("QueryLanguage", language))
-        own = {field: value for field, value in state.items() if field not in _NESTED}
-        read = _jsonata(own) if spoken == "JSONata" else _jsonpath(own, "")
+        own = {name: value for name, value in state.items() if name not in (*_NESTED, *_STATIC)}
+        read = _jsonata(own) if spoken == "JSONata" else _jsonpath(own)
         if names := sorted(set(read)):
             found[name] = names
         for part in _machines_in(state):
@@ -47,19 +53,26 @@ def _machines_in(state: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield state[field]
 
 
-def _jsonpath(value: Any, field: str) -> Iterator[str]:
-    """Yield the variables in a field. Only some fields contain paths: `…Path`, `….$`, and a
-    Choice's Variable.
+def _jsonpath(value: Any, field: str = "", *, is_payload: bool = False) -> Iterator[str]:
+    """Yield the variables in a field. Only some fields contain paths: `….$` in a payload template,
+    and elsewhere `…Path` and a Choice's Variable.
     """
     match value:
-        case str() if field.endswith(("Path", ".$")) or field == "Variable":
+        case str() if _has_path(field, is_payload=is_payload):
             yield from _JSONPATH_VARIABLE.findall(_TEXT_IN_QUOTES.sub("", value))
         case dict():
             for name, member in value.items():
-                yield from _jsonpath(member, name)
+                within = is_payload or name in _PAYLOADS
+                yield from _jsonpath(member, name, is_payload=within)
         case list():
             for item in value:
-                yield from _jsonpath(item, "")
+                yield from _jsonpath(item, is_payload=is_payload)
+
+
+def _has_path(field: str, *, is_payload: bool) -> bool:
+    if is_payload:
+        return field.endswith(".$")
+    return field.endswith("Path") or field == "Variable"
 
 
 def _jsonata(value: Any) -> Iterator[str]:
@@ -84,6 +97,8 @@ def free_variables(expression: str) -> set[str]:
     read = {str(node.value) for node in nodes if node.type == "variable"}
     bound = {str(node.lhs.value) for node in nodes if node.type == "bind"}
     for node in nodes:
+        # The steps `@$name` and `#$name` of a path bind a name, too.
+        bound |= {str(name) for name in (node.focus, node.index) if name is not None}
         if node.type == "lambda":
             bound |= {str(parameter.value) for parameter in node.arguments}
     return read - bound - FUNCTION_NAMES - {"", "$", "states"}

@@ -87,7 +87,7 @@ def json_problem(text: str) -> str | None:
     try:
         read_json(text)
     except JsonTextError as error:
-        return f"com.fasterxml.jackson.core.JsonParseException: {error.message}"
+        return f"{error.exception}: {error.message}"
     except JsonDepthError:
         return "com.fasterxml.jackson.core.exc.StreamConstraintsException: it is nested too deeply"
     return "com.fasterxml.jackson.core.JsonParseException: it is no JSON"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import secrets
 import typing
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Never, NoReturn
@@ -54,16 +54,6 @@ def check_workflow(
     each run of a workflow with a key. `inputs` names parameters with the values to choose from.
     Raises Difference with the smallest script that shows one. Needs hypothesis (holdfast[testing]).
     """
-    try:
-        import hypothesis  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise ScriptError("check_workflow needs hypothesis: pip install hypothesis") from None
-
-    # Import jsonata-python first. It raises the recursion limit, and hypothesis would report a
-    # change of the limit during a test.
-    import jsonata.jsonata  # noqa: F401, PLC0415
-    from hypothesis import strategies as st  # noqa: PLC0415
-
     if not isinstance(workflow, Workflow) or examples < 1:
         found = f"check_workflow({workflow!r}, examples={examples})"
         raise ScriptError(f"{found} takes a workflow and at least one example")
@@ -74,8 +64,38 @@ def check_workflow(
     errors = _errors_of(workflow)
     ended: Counter[str] = Counter()
 
-    @hypothesis.seed(used_seed)
-    @hypothesis.settings(
+    def check(data: DataObject) -> None:
+        given = {name: _drawn(data, name, hint, chosen) for name, hint in parameters.items()}
+        plain: dict[str, JsonValue] = to_json(given)
+        world = Generated(outcomes, data, errors)
+        # A workflow with a key may have an endless loop.
+        stop = _drawn_stop(data, is_certain=workflow.keyed is not None) if stops else None
+        if stop is not None:
+            world.stop(at=stop)
+        try:
+            ended[world.run_json(workflow, plain).status] += 1
+        except Difference as found:
+            again = f"check_workflow({_variable(workflow)}, seed={used_seed})"
+            script = world.to_text(workflow, plain)
+            raise Difference(f"{found}\n\nThe script:\n{script}\nAgain: {again}") from None
+
+    _run_examples(check, examples, used_seed)
+    return ended
+
+
+def _run_examples(check: Callable[[DataObject], None], examples: int, seed: int) -> None:
+    """Run the check with generated data, and after a failure with smaller data."""
+    try:
+        import hypothesis  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise ScriptError("check_workflow needs hypothesis: pip install hypothesis") from None
+
+    # Import jsonata-python first. It raises the recursion limit, and hypothesis would report a
+    # change of the limit during a test.
+    import jsonata.jsonata  # noqa: F401, PLC0415
+    from hypothesis import strategies as st  # noqa: PLC0415
+
+    settings = hypothesis.settings(
         max_examples=examples,
         deadline=None,
         database=None,
@@ -84,23 +104,16 @@ def check_workflow(
         phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
         print_blob=False,
     )
-    @hypothesis.given(st.data())
-    def check(data: DataObject) -> None:
-        given = {name: _drawn(data, name, hint, chosen) for name, hint in parameters.items()}
-        plain: dict[str, JsonValue] = to_json(given)
-        world = Generated(outcomes, data, errors)
-        # A workflow with a key may have an endless loop.
-        if stops and (workflow.keyed is not None or data.draw(st.integers(0, 5)) == 5):
-            world.stop(at=timedelta(seconds=data.draw(st.sampled_from(_STOPS)), milliseconds=500))
-        try:
-            ended[world.run_json(workflow, plain).status] += 1
-        except Difference as found:
-            again = f"check_workflow({_variable(workflow)}, seed={used_seed})"
-            script = world.to_text(workflow, plain)
-            raise Difference(f"{found}\n\nThe script:\n{script}\nAgain: {again}") from None
+    hypothesis.seed(seed)(settings(hypothesis.given(st.data())(check)))()
 
-    check()
-    return ended
+
+def _drawn_stop(data: DataObject, *, is_certain: bool) -> timedelta | None:
+    """Return when the execution is stopped; None: it is not."""
+    from hypothesis import strategies as st  # noqa: PLC0415
+
+    if not is_certain and data.draw(st.integers(0, 5)) != 5:
+        return None
+    return timedelta(seconds=data.draw(st.sampled_from(_STOPS)), milliseconds=500)
 
 
 def _drawn(data: DataObject, name: str, hint: Any, chosen: Mapping[str, Sequence[Any]]) -> Any:

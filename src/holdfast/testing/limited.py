@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 from holdfast.api.limits import Limit
 from holdfast.api.tasks import Task
 from holdfast.api.throttling import retry_after
-from holdfast.core.arguments import argument_text
+from holdfast.core.commands import argument_text
 from holdfast.testing.places import WaitingPlace
 
 #: The name of a limit and the value of its key, which is "" for a limit without a key.

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import advance, cancelling, lanes, waits
+from holdfast.core import cancelling, lanes, redriving, waits
 from holdfast.core import decision as decision_module
-from holdfast.core.advance import is_stopped_by
 from holdfast.core.apply import apply as apply_module
 from holdfast.core.apply import cancelling as apply_cancelling
 from holdfast.core.apply.frames import without
+from holdfast.core.cancelling import is_stopped_by
 from holdfast.core.events import Event
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import Execution, FailedState, Lanes
@@ -463,13 +463,13 @@ def _forget_that_a_stop_counted(patch: Patch) -> None:
     """Forget an applied stop: a recovering worker finds it in the inbox again, and applies it a
     second time.
     """
-    for module in (advance, inbox):
+    for module in (cancelling, inbox):
         patch.setattr(module, "is_stopped_by", lambda _state, _fact: True)
 
 
 def _obey_each_stop(patch: Patch) -> None:
     """Apply each stop: a repeated one is recorded again in the log."""
-    for module in (advance, inbox):
+    for module in (cancelling, inbox):
         patch.setattr(module, "is_stopped_by", _is_newer)
 
 
@@ -489,7 +489,7 @@ def _cut_at_the_second_stop(patch: Patch) -> None:
 def _wait_for_every_undo(patch: Patch) -> None:
     """`now` is read, and does nothing once an execution is stopped."""
     real = is_stopped_by
-    for module in (advance, inbox):
+    for module in (cancelling, inbox):
         patch.setattr(
             module, "is_stopped_by", lambda state, fact: real(state, replace(fact, now=False))
         )
@@ -502,7 +502,7 @@ def _is_newer(state: Any, fact: Any) -> bool:
 def _stop_nothing_twice(patch: Patch) -> None:
     """Stop a redriven execution never: it continues although a stop was requested."""
     real = is_stopped_by
-    for module in (advance, inbox):
+    for module in (cancelling, inbox):
         patch.setattr(
             module, "is_stopped_by", lambda state, fact: not state.redrives and real(state, fact)
         )
@@ -690,7 +690,7 @@ def _redrive_a_success(patch: Patch) -> None:
 
 def _redrive_nothing(patch: Patch) -> None:
     """Drop an accepted redrive: its reader treats it as an old one."""
-    for module in (advance, recovery, aftermath, diagnostics, quarantine):
+    for module in (redriving, recovery, aftermath, diagnostics, quarantine):
         patch.setattr(module, "is_redriven_by", lambda _state, _fact: False)
 
 
@@ -725,7 +725,7 @@ _I9, _I10, _I11 = frozenset({"I9"}), frozenset({"I10"}), frozenset({"I11"})
 
 
 def _give_up_attempts_that_succeed(patch: Patch) -> None:
-    real, place = waits.abandoned_attempts, "holdfast.runtime.worker.loop.abandoned_attempts"
+    real, place = waits.abandoned_attempts, "holdfast.runtime.worker.committing.abandoned_attempts"
     patch.setattr(place, lambda before, after, _, now_ms: real(before, after, (), now_ms))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
-from holdfast.core import advance
+from holdfast.core import attempt_facts
 from holdfast.core.apply import tasks
 from holdfast.core.commands import StopChild
 from holdfast.core.events import Event
@@ -24,7 +24,7 @@ from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.start_rows import Start
 from holdfast.runtime.effects import Effect, Handler, Item, NoResult, Put, PutIfAbsent, Query
 from holdfast.runtime.storage import keys
-from holdfast.runtime.worker import recovery
+from holdfast.runtime.worker import own_claims, recovery
 from tests.builders import ask, call, machine, wait_for
 from tests.sim.planted.kit import CORPUS, AttemptOutcome, Brought, Patch, Planted, Scenario
 
@@ -234,6 +234,8 @@ CALLED_AGAIN = Scenario(
     },
 )
 
+#: A sender may be frozen between its read and its write.
+FROZEN = {"frozen before": 0.03}
 FAULTS = {"killed after": 0.03, "killed before": 0.03, "late": 0.2, "answer lost": 0.05}
 
 
@@ -307,7 +309,7 @@ def _use_events_again(patch: Patch) -> None:
         frame = decision.state.frame_of(fact.entry)
         if frame is not None and isinstance(frame.waiting, Awaiting):
             own = {"event": fact.event_id, "expires": fact.expires_ms}
-            advance._complete(decision, frame, decision.state_of(frame), fact.data, **own)
+            attempt_facts._complete(decision, frame, decision.state_of(frame), fact.data, **own)
 
     real = inbox.unread_facts
 
@@ -316,7 +318,7 @@ def _use_events_again(patch: Patch) -> None:
     ) -> Any:
         return (yield from real(tenant, state._replace(used_events={}), awaiting, items, now_ms))
 
-    patch.setattr(advance, "_event_received", received)
+    patch.setattr(attempt_facts, "_event_received", received)
     patch.setattr(inbox, "unread_facts", unread_facts)
 
 
@@ -328,6 +330,15 @@ def _take_events_of_others(patch: Patch) -> None:
         yield
 
     patch.setattr(event_claims, "take", take)
+
+
+def _leave_events_to_ended_waits(patch: Patch) -> None:
+    """An execution keeps the event that the sender has claimed for its ended wait."""
+
+    def give_back(_log: Any, _event: Any) -> NoResult:
+        yield from ()
+
+    patch.setattr(own_claims, "give_back_earlier", give_back)
 
 
 def _keep_unused_claims(patch: Patch) -> None:
@@ -390,7 +401,7 @@ def _accept_second_answers(patch: Patch) -> None:
 
 def _answer_whoever_waits(patch: Patch) -> None:
     """Found by its kind, not by its entry and attempt."""
-    real = advance._current
+    real = attempt_facts._current
 
     def current(decision: Any, entry: int, attempt: int) -> Any:
         for frame in decision.state.frames.values():
@@ -398,7 +409,7 @@ def _answer_whoever_waits(patch: Patch) -> None:
                 return frame, decision.state_of(frame), frame.waiting
         return real(decision, entry, attempt)
 
-    patch.setattr(advance, "_current", current)
+    patch.setattr(attempt_facts, "_current", current)
 
 
 # -- stops and children ----------------------------------------------------------------------------
@@ -447,7 +458,7 @@ def _apply_notices_again(patch: Patch) -> None:
     one_place = type("one_place", (), {**vars(keys), "answer": staticmethod(answer)})
     patch.setattr(children, "keys", one_place)
     patch.setattr("holdfast.runtime.inbox.keys", one_place)
-    real = advance._current
+    real = attempt_facts._current
 
     def current(decision: Any, entry: int, attempt: int) -> Any:
         for frame in decision.state.frames.values():
@@ -455,7 +466,7 @@ def _apply_notices_again(patch: Patch) -> None:
                 return frame, decision.state_of(frame), frame.waiting
         return real(decision, entry, attempt)
 
-    patch.setattr(advance, "_current", current)
+    patch.setattr(attempt_facts, "_current", current)
 
 
 def read_no_answer(patch: Patch) -> None:
@@ -554,6 +565,15 @@ PLANTED = (
     Planted("a failing event is used again", _use_failing_events_again, _I7, FAILED_ONCE, {}),
     Planted("an event is used by two executions", _take_events_of_others, _I7, SHARED, {}),
     Planted("an ended execution keeps an event", _keep_unused_claims, _I7, GIVEN_UP, FAULTS),
+    Planted(
+        "an ended wait keeps an event",
+        _leave_events_to_ended_waits,
+        _I7,
+        GIVEN_UP,
+        FROZEN,
+        settings={"receives_max": 30},
+        seed=406,
+    ),
     Planted(
         "a token is not bound to its waiter",
         _not_bound_to("waiter"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.core import advance, pausing, waits
+from holdfast.core import advance, attempt_facts, pausing, waits
 from holdfast.core.apply import pausing as apply_pausing
 from holdfast.core.state import Frame
 from holdfast.runtime.worker import attempts, external_facts, loop
@@ -70,7 +70,7 @@ def _no_copy(*_: Any) -> Any:
 
 
 def _take_over_in_the_pause(patch: Patch) -> None:
-    real = advance._taken_over
+    real = attempt_facts._taken_over
 
     def taken_over(decision: Any, fact: Any) -> None:
         paused = decision.state.paused
@@ -82,7 +82,7 @@ def _take_over_in_the_pause(patch: Patch) -> None:
         if not decision.state.is_ended:
             decision.state = decision.state._replace(paused=paused)
 
-    patch.setattr(advance, "_taken_over", taken_over)
+    patch.setattr(attempt_facts, "_taken_over", taken_over)
 
 
 def _lose_the_pause_at_a_stop(patch: Patch) -> None:

@@ -6,7 +6,7 @@ import itertools
 import json
 from typing import Any
 
-from holdfast.core import advance, flow, lanes, retry, state_json
+from holdfast.core import attempt_facts, flow, lanes, retry, state_json
 from holdfast.core.apply import apply, tasks
 from holdfast.core.decision import Decision
 from holdfast.core.events import Event
@@ -17,7 +17,7 @@ from holdfast.runtime import child_workflows, inbox
 from holdfast.runtime.effects import GetBlob
 from holdfast.runtime.listing import listing as real_listing
 from holdfast.runtime.storage import codec, keys
-from holdfast.runtime.worker import decision_inputs, loop
+from holdfast.runtime.worker import committing, decision_inputs, loop
 from holdfast.runtime.worker.attempts import Attempts, Begun
 from holdfast_simulator import runner
 from holdfast_simulator.services import Services
@@ -88,7 +88,7 @@ def _match_by_name(patch: Patch) -> None:
 
 def _match_old_attempts(patch: Patch) -> None:
     """Whichever attempt it is of: the entry is the same."""
-    real = advance._current
+    real = attempt_facts._current
 
     def current(decision: Decision, entry: int, attempt: int) -> Any:
         frame = decision.state.frame_of(entry)
@@ -107,7 +107,7 @@ def _match_old_attempts(patch: Patch) -> None:
         return seen
 
     patch.setattr(Attempts, "collect", collect)
-    patch.setattr(advance, "_current", current)
+    patch.setattr(attempt_facts, "_current", current)
 
 
 # -- retries ---------------------------------------------------------------------------------------
@@ -292,7 +292,8 @@ def _tell_the_cause(patch: Patch) -> None:
         fields = real_listing(tenant, state, now_ms)
         return {**fields, "er": f"{state.error}: {state.cause}"} if "er" in fields else fields
 
-    patch.setattr(loop, "listing", listing)
+    for module in (loop, committing):
+        patch.setattr(module, "listing", listing)
 
 
 _REPLAY = frozenset({"I3"})

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from holdfast.core import advance, waits
+from holdfast.core import attempt_facts, waits
 from holdfast.core.diagnosis import OverdueReason, diagnose
 from holdfast.core.state import Awaiting, WaitingFor, is_told
 from holdfast.core.waits import pending_commands
@@ -299,12 +299,12 @@ def _begin_without_a_lease(patch: Patch) -> None:
 
 
 def _take_once_over(patch: Patch) -> None:
-    patch.setattr(advance, "_runs_once", lambda _: False)
+    patch.setattr(attempt_facts, "_runs_once", lambda _: False)
 
 
 def _take_over_for_long(patch: Patch) -> None:
     """Not for ever: the schedule has to end."""
-    patch.setattr(advance, "TAKEOVERS_MAX", 12)
+    patch.setattr(attempt_facts, "TAKEOVERS_MAX", 12)
 
 
 def _hide_once(patch: Patch) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from holdfast.core import advance, diagnosis
+from holdfast.core import attempt_facts, diagnosis
 from holdfast.core.state import Delay
 from holdfast.limits import WATCH_GRID_SECONDS
 from holdfast.runtime import children, watchdog
@@ -80,7 +80,7 @@ def _look_every_two_minutes(patch: Patch) -> None:
 
 
 def _ask_each_second(patch: Patch) -> None:
-    patch.setattr(advance, "poll_seconds", lambda _polls: 1)
+    patch.setattr(attempt_facts, "poll_seconds", lambda _polls: 1)
 
 
 def _wake_whoever_has_ended(patch: Patch) -> None:

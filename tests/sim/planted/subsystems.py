@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.asl.program import TaskKind
-from holdfast.core import advance, map_bounds, map_results, map_run, waits
+from holdfast.core import attempt_facts, map_bounds, map_results, map_run, waits
 from holdfast.core.apply import tasks as apply_tasks
 from holdfast.core.bounds import Bounds
 from holdfast.core.events import Event
@@ -104,7 +104,7 @@ def never_ask_for_jobs(patch: Patch) -> None:
 
 
 def ask_for_jobs_every_two_hours(patch: Patch) -> None:
-    for module in (advance, apply_tasks):
+    for module in (attempt_facts, apply_tasks):
         patch.setattr(module, "poll_seconds", lambda _polls: 7_200)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from holdfast.asl.resources import BULK_WORKFLOW
-from holdfast.core.advance import WORKER_LOST
+from holdfast.core.attempt_facts import WORKER_LOST
 from holdfast.core.events import Event
 from holdfast.core.run_ids import parent_run
 from holdfast.limits import (

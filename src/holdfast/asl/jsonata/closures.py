@@ -58,7 +58,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from holdfast.asl.jsonata import costs, groups, nodes, paths, values
-from holdfast.asl.jsonata.native import Native
 from holdfast.asl.jsonata.natives import NATIVES
 from holdfast.asl.jsonata.operators import BINARY
 from holdfast.asl.jsonata.runtime import (
@@ -66,6 +65,7 @@ from holdfast.asl.jsonata.runtime import (
     CompiledNode,
     Declined,
     Lambda,
+    Native,
     VariableScope,
     negate,
     truth,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from holdfast.asl.jsonata import costs
-from holdfast.asl.jsonata.native import Native, as_array, require
-from holdfast.asl.jsonata.runtime import EvaluationRun, Many, is_number
+from holdfast.asl.jsonata.runtime import EvaluationRun, Many, Native, as_array, is_number, require
 from holdfast.asl.jsonata.texts import (
     HASHES,
     TextMatch,

@@ -12,17 +12,19 @@ from typing import Any, Final
 
 from holdfast.asl.jsonata import costs, values
 from holdfast.asl.jsonata.growing import NEWEST
-from holdfast.asl.jsonata.native import Native, as_array, require
 from holdfast.asl.jsonata.native_texts import TEXTS
 from holdfast.asl.jsonata.runtime import (
     Declined,
     EvaluationRun,
     Lambda,
     Many,
+    Native,
+    as_array,
     as_item,
     as_verdict,
     is_number,
     items_of,
+    require,
     text,
     truth,
 )

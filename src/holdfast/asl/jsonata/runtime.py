@@ -1,4 +1,4 @@
-"""The runtime of compiled closures: frames, budgets, functions, and casts.
+"""The runtime of compiled closures: frames, budgets, functions, casts, and the form of built-ins.
 
 Closures handle the common cases. When a value has an unexpected type they raise `Declined`. The
 whole expression is then evaluated by jsonata-python, which finds the right error or the rare
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.asl.jsonata import costs, values
 from holdfast.asl.jsonata.values import UNDEFINED, budget_error, tidy_number
+from holdfast.lazy_dataclass import dataclass
 
 CALL_DEPTH_MAX: Final = 100
 
@@ -302,3 +303,29 @@ def _order(value: Any) -> int:
     if is_number(value):
         return 2
     return _MISSING if value is UNDEFINED else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A built-in function for closures: it returns a value, or raises `Declined`. The fields: the
+    possible numbers of its arguments, which argument is a function, and which may be a regex.
+    """
+
+    call: Callable[..., Any]
+    arities: tuple[int, ...]
+    function_at: int | None = None
+    pattern_at: int | None = None
+
+
+def require(*conditions: bool) -> None:
+    if not all(conditions):
+        raise Declined
+
+
+def as_array(value: Any) -> list[Any] | None:
+    """Return an array argument: any other value counts as an array with that one item; undefined
+    gives None.
+    """
+    if type(value) is list:
+        return value
+    return None if value is UNDEFINED else [value]

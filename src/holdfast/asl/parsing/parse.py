@@ -156,10 +156,9 @@ def read_program(document: dict[str, Any]) -> Program:
     )
 
 
-def parse_state(name: str, state: StateJson, language: Language = "JSONPath") -> State:
+def parse_state(name: str, state: StateJson) -> State:
     """Parse one state that was validated alone, as TestState runs it."""
-    parser = _Parser(language)
-    return parser.state(name, state, f"/States/{name}")
+    return _Parser("JSONPath").state(name, state, f"/States/{name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,21 +122,22 @@ def _check_names(scope: RuleScope, levels: list[tuple[Mapping[str, Any], str]]) 
             if name in names:
                 scope.refuse(place, f"Duplicate State name: {name}", "DUPLICATE_STATE_NAME")
             names.add(name)
-            if not name:
-                scope.refuse(place, "State name cannot be empty", "INVALID_STATE_NAME")
-            if len(name) > NAME_CHARACTERS_MAX:
-                scope.refuse(
-                    place,
-                    f"State name '{name}' exceeds the {NAME_CHARACTERS_MAX}-character limit "
-                    "allowed by the service",
-                    "INVALID_STATE_NAME",
-                )
+            _check_name(scope, name, place)
             label = state.get("Label") if isinstance(state, dict) else None
             if isinstance(label, str):
                 if label in labels:
                     message = f"Duplicate Label name: {label}"
                     scope.refuse(f"{place}/Label", message, "DUPLICATE_LABEL_NAME")
                 labels.add(label)
+
+
+def _check_name(scope: RuleScope, name: str, place: str) -> None:
+    code = "INVALID_STATE_NAME"
+    if not name:
+        scope.refuse(place, "Invalid State name: State name cannot be empty", code)
+    if len(name) > NAME_CHARACTERS_MAX:
+        limit = f"the {NAME_CHARACTERS_MAX}-character limit allowed by the service"
+        scope.refuse(place, f"Invalid State name: State '{name}' exceeds {limit}", code)
 
 
 def _check_targets(scope: RuleScope, level: Mapping[str, Any], path: str) -> None:

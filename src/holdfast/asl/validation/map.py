@@ -127,14 +127,11 @@ def check_processor_config(scope: RuleScope, config: Any, location: str) -> None
 def check_label(scope: RuleScope, value: Any, location: str) -> None:
     if not isinstance(value, str):
         return expected(scope, location, "STRING")
-    code = "INVALID_LABEL_NAME"
+    # The sentences are built as AWS's of a state's name.
+    code, begin = "INVALID_LABEL_NAME", f"Invalid Label name: Label '{value}'"
     if len(value) > LABEL_CHARACTERS_MAX:
-        scope.refuse(
-            location,
-            f"Label name '{value}' exceeds the {LABEL_CHARACTERS_MAX}-character limit allowed by "
-            "the service",
-            code,
-        )
+        limit = f"the {LABEL_CHARACTERS_MAX}-character limit allowed by the service"
+        scope.refuse(location, f"{begin} exceeds {limit}", code)
     if not value or _BAD_IN_LABEL.search(value):
-        scope.refuse(location, f"Label name '{value}' contains invalid characters", code)
+        scope.refuse(location, f"{begin} contains invalid characters", code)
     return None

@@ -69,9 +69,7 @@ def _diagnose(
     return tuple(scope.found)
 
 
-def diagnose_state(
-    state: Any, location: str = "/States/StateName"
-) -> tuple[DefinitionProblem, ...]:
+def diagnose_state(state: Any) -> tuple[DefinitionProblem, ...]:
     """Return the problems of one state alone, as TestState takes it. Its next state is not checked.
 
     Such a state may be in either language.
@@ -81,7 +79,7 @@ def diagnose_state(
     if depth_of(state) > DEPTH_MAX:
         return (_TOO_DEEP,)
     scope = RuleScope([], "JSONPath", "JSONPath", "STANDARD")
-    check_state(scope, state, location)
+    check_state(scope, state, "/States/StateName")
     return tuple(scope.found)
 
 

@@ -244,6 +244,18 @@ def obstacle_of(model: Any) -> str:
     return f"its model_config sets {odd[0]}" if odd else ""
 
 
+def has_own_keys(model: Any) -> bool:
+    """Return True when the JSON of the model has its fields as keys and no others, and when
+    pydantic makes the model only of JSON with all its required fields.
+    """
+    if obstacle_of(model):
+        return False
+    if not hasattr(model, "model_fields"):
+        return all(not one.obstacle for one in fields_of(model).values())
+    aliases = [(one.alias, one.validation_alias) for one in model.model_fields.values()]
+    return set(aliases) <= {(None, None)} and model.model_config.get("extra") != "allow"
+
+
 def is_frozen(model: Any, name: str) -> bool:
     """Return True when Python refuses to assign this field, or runs code for it."""
     owner = next(cls for cls in model.__mro__ if "__setattr__" in vars(cls))

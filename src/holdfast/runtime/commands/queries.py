@@ -30,6 +30,7 @@ from holdfast.runtime.maintenance import doctor, quarantine
 from holdfast.runtime.maintenance.diagnostics import Diagnosed, Repair, Symptom
 from holdfast.runtime.storage.histories import Forwards
 from holdfast.runtime.storage.json_values import json_text
+from holdfast.runtime.storage.log import Log
 from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.waiting_list import read_waiting_page, with_present_waits
 from holdfast.sealed import hidden
@@ -61,34 +62,38 @@ def describe(
         return quarantine.not_begun(held)
     if log.state is None:
         return _without_large((yield from _not_begun(tenant, log.run)))
-    definition = yield from known.programs.fetch(tenant, log.state.definition)
-    now_ms = yield Clock()
-
-    def token_of(state: Execution, frame: Frame) -> str:
-        assert isinstance(frame.waiting, Awaiting)
-        expires_ms = frame.waiting.due_ms or now_ms + TOKEN_SECONDS_MAX * 1_000
-        waiting = frame.waiting
-        token = Token(tenant, state.run, waiting.entry, waiting.attempt, expires_ms)
-        return make_token(token, known.keys)
-
-    shown: dict[str, Any] = hidden(
-        presentation.execution(log.state, definition.source_map, token_of)
-    )
-    failure = presentation.last_failure(log.records)
-    if failure is not None and log.state.status != "SUCCEEDED":
-        shown["last_failure"] = hidden(failure)
-    if log.state.is_ended and log.state.status != "SUCCEEDED" and "keyed" in definition.source_map:
-        void = yield from keyed.void_retry(tenant, log.run, log.state.redrives)
-        shown |= {} if void is None else {"void_retry": void}
-    if "waits" in shown:
-        waits = yield from pools.with_workers(tenant, log.run, shown["waits"])
-        shown["waits"] = yield from limits.with_places(known, log.state, waits)
+    shown = yield from _begun(known, log, log.state)
     forks = (yield from forks_of(tenant, log.run)) if with_forks else []
     if forks:
         shown["forks"] = forks
     if held is not None:
         shown["waits"] = [quarantine.wait_of(held), *shown["waits"]]
     return _without_large(shown)
+
+
+def _begun(known: Lookup, log: Log, state: Execution) -> JsonResult:
+    """Describe an execution that has a log."""
+    definition = yield from known.programs.fetch(log.tenant, state.definition)
+    now_ms = yield Clock()
+
+    def token_of(_: Execution, frame: Frame) -> str:
+        waiting = frame.waiting
+        assert isinstance(waiting, Awaiting)
+        expires_ms = waiting.due_ms or now_ms + TOKEN_SECONDS_MAX * 1_000
+        token = Token(log.tenant, state.run, waiting.entry, waiting.attempt, expires_ms)
+        return make_token(token, known.keys)
+
+    shown: dict[str, Any] = hidden(presentation.execution(state, definition.source_map, token_of))
+    failure = presentation.last_failure(log.records)
+    if failure is not None and state.status != "SUCCEEDED":
+        shown["last_failure"] = hidden(failure)
+    if state.is_ended and state.status != "SUCCEEDED" and "keyed" in definition.source_map:
+        void = yield from keyed.void_retry(log.tenant, log.run, state.redrives)
+        shown |= {} if void is None else {"void_retry": void}
+    if "waits" in shown:
+        waits = yield from pools.with_workers(log.tenant, log.run, shown["waits"])
+        shown["waits"] = yield from limits.with_places(known, state, waits)
+    return shown
 
 
 def _not_begun(tenant: str, run: str) -> JsonResult:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.core import facts
-from holdfast.core.advance import is_redriven_by
+from holdfast.core.redriving import is_redriven_by
 from holdfast.core.state import Execution
 from holdfast.runtime import inbox
 from holdfast.runtime.commands.keyed import void_retry

@@ -14,7 +14,7 @@ from holdfast.asl.program import Json
 from holdfast.core.state import Execution
 from holdfast.errors import RequestError
 from holdfast.limits import EVENT_BYTES_MAX, EVENT_RETENTION_SECONDS, REQUEST_SUFFIX
-from holdfast.runtime import event_pointers, inbox, kept_events
+from holdfast.runtime import event_claims, event_pointers, inbox, kept_events
 from holdfast.runtime.commands import keyed, keyed_events
 from holdfast.runtime.commands.fields import error_and_cause
 from holdfast.runtime.commands.keyed import KeyRule
@@ -155,6 +155,8 @@ def _store_one(
             slot = keyed.KeySlot(tenant, rule, key)
             run = yield from keyed.running(known, slot, chance)
             item = inbox.addressed(item, run)
+    else:
+        item = yield from event_claims.for_only_wait(item)
     if found is None:
         found = yield PutIfAbsent(tables.MAIL, item)
     if found is not None and not is_same(_stowed(found), _stowed(item)):
@@ -172,7 +174,9 @@ def _store_one(
     only = stored.get(inbox.ADDRESSEE)
     addressee = None if only is None else str(only)
     woken = yield from event_pointers.wake(tenant, name, key, stored, addressee)
-    if not woken:
+    if not woken and inbox.CLAIMED in stored:
+        yield from kept_events.free_abandoned(tenant, str(addressee), name, key)
+    elif not woken:
         at_ms = int(stored["at"])
         yield from kept_events.keep_listed(tenant, event_id, at_ms, {"name": name, "key": key})
     return {"event": event_id, "waiting": woken}

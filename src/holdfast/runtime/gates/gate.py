@@ -53,7 +53,7 @@ from holdfast.limits import (
     RECORD_RETENTION_SECONDS,
 )
 from holdfast.runtime.effects import Condition, Update
-from holdfast.runtime.gates.rules import MICROSECONDS, GateId, LimitRule
+from holdfast.runtime.gates.rules import GateId, LimitRule
 from holdfast.runtime.storage import keys, tables
 
 #: The end of a permit that belongs to an execution. It never passes, because only the end of the
@@ -103,7 +103,6 @@ class Gate:
     closed_ms: int = 0
     failures: int = 0
     failing_ms: int = 0
-    run_ms: int = 0
 
     def factor_at(self, now_ms: int) -> float:
         """Return the part of the limit that is allowed at this time. It is computed from the time,
@@ -175,7 +174,6 @@ def gate_from(item: Mapping[str, Any] | None) -> Gate:
         closed_ms=int(stored.get("nb", 0)),
         failures=int(stored.get("xn", 0)),
         failing_ms=int(stored.get("xa", 0)),
-        run_ms=int(stored.get("sv", 0)),
     )
 
 
@@ -449,7 +447,3 @@ def tat_after(rule: LimitRule, gate: Gate, now_ms: int, slots: list[int]) -> int
     for slot in slots:
         tat_us = max(tat_us, slot * 1_000) + interval_us
     return tat_us
-
-
-def per_second(interval_us: int) -> float:
-    return MICROSECONDS / interval_us

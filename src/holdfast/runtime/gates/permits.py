@@ -30,7 +30,7 @@ from typing import Any, Final
 
 from holdfast import resources
 from holdfast.asl.program import Json
-from holdfast.core.arguments import argument_text
+from holdfast.core.commands import argument_text
 from holdfast.core.facts import Granted, Refused
 from holdfast.core.state import BATCH_PREFIX, Admission, Attempt, Execution, Queued
 from holdfast.lazy_dataclass import dataclass

@@ -25,7 +25,6 @@ from holdfast.runtime.gates.rules import LimitRule
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 
-_FAIR_CHARACTERS: Final = 16
 _PLACE_CHARACTERS: Final = 2
 #: A character that sorts after every character of a hash, so it ends the range of one place.
 _LAST: Final = "~"

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from typing import Any, Final
 
 from holdfast.asl.program import Json
-from holdfast.core.arguments import argument_text
+from holdfast.core.commands import argument_text
 from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import GATE_HOLDERS_MAX, GATE_STARTS_PER_SECOND_MAX, RESUME_PER_SECOND
 from holdfast.runtime.gates.scopes import is_scope

@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from holdfast.asl.resources import BULK_WORKFLOW, CONTAINER
-from holdfast.core.arguments import argument_text
+from holdfast.core.commands import argument_text
 from holdfast.core.state import Attempt
 from holdfast.errors import HoldfastBug
 from holdfast.lazy_dataclass import dataclass

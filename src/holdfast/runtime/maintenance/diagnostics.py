@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias, assert_never
 
-from holdfast.core.advance import is_redriven_by
 from holdfast.core.diagnosis import diagnose
 from holdfast.core.facts import (
     BoundsRequested,
@@ -23,6 +22,7 @@ from holdfast.core.facts import (
     SkipRequested,
     StopRequested,
 )
+from holdfast.core.redriving import is_redriven_by
 from holdfast.core.run_ids import child_run
 from holdfast.core.state import (
     Admission,

@@ -21,9 +21,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast import resources
-from holdfast.core.advance import is_redriven_by
 from holdfast.core.decision import iso_time
 from holdfast.core.facts import RedriveRequested
+from holdfast.core.redriving import is_redriven_by
 from holdfast.errors import HoldfastError, is_passing
 from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import DEAD_LETTER_ROUNDS_MAX, NAME_RETENTION_SECONDS, RECORD_RETENTION_SECONDS

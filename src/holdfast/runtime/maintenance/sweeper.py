@@ -256,9 +256,8 @@ def _timer(row: Item, now_ms: int) -> NoResult:
 def _visit(row: Item, logs: _Logs, now_ms: int) -> NoResult:
     log = logs.log_of(row)
     yield from log.load()
-    is_announced = log.sequence < int(row["seq"])
-    is_asking = keys.is_asking(str(row["sk"]))
-    if is_announced and is_asking:
+    is_announced = _is_announced(row, log)
+    if is_announced and keys.is_asking(str(row["sk"])):
         # Wait for the announced record, and send no message. A worker that receives one would add
         # another row like this, and could not write the record either.
         yield from _wait_for_record(row, now_ms)
@@ -277,21 +276,32 @@ def _visit(row: Item, logs: _Logs, now_ms: int) -> NoResult:
             # Keep the row, because no other row leads to this execution.
             yield from _move(row, watchdog.on_grid(now_ms + WATCH_LOOK_SECONDS_MIN * 1_000))
         return
+    yield from _visit_open(row, log, log.state, now_ms)
+
+
+def _is_announced(row: Item, log: Log) -> bool:
+    """Return True when the log lacks the record that the row was put for."""
+    return log.sequence < int(row["seq"])
+
+
+def _visit_open(row: Item, log: Log, state: Execution, now_ms: int) -> NoResult:
+    """Request a worker for an open execution that needs one, and move its row to the next check."""
     yield from wait_rows.repair_row(log, now_ms)
     yield from search_rows.repair(log)
-    yield from measuring.checked(log.state, now_ms)
-    controls = yield from inbox.control_facts(log.tenant, log.state)
+    yield from measuring.checked(state, now_ms)
+    controls = yield from inbox.control_facts(log.tenant, state)
     is_old = log.is_aging(now_ms) or log.is_behind
-    needs_worker = bool(controls) or is_old or is_asking or _needs_a_look(log.state, now_ms)
-    if needs_worker or (yield from _has_news(log, log.state, now_ms)):
+    is_asking = keys.is_asking(str(row["sk"]))
+    needs_worker = bool(controls) or is_old or is_asking or _needs_a_look(state, now_ms)
+    if needs_worker or (yield from _has_news(log, state, now_ms)):
         if controls or not (yield from _is_quarantined(log)):
             yield Send((Message(messages.recover(log.tenant, log.run)),))
         elif is_old:
             yield Send((Message(messages.renew(log.tenant, log.run)),))
     parked_ms = log.records[-1].at_ms
     ahead_ms = now_ms + SWEEP_AHEAD_SECONDS * 1_000
-    look_ms = watchdog.next_look_ms(log.state, parked_ms, ahead_ms)
-    if is_announced and _may_still_come(row, now_ms):
+    look_ms = watchdog.next_look_ms(state, parked_ms, ahead_ms)
+    if _is_announced(row, log) and _may_still_come(row, now_ms):
         # The record that the row announces may be missing, because its worker crashed. Until the
         # record exists, no other row leads to this execution, so check it again soon.
         yield from _move(row, min(look_ms, _record_look_ms(row, now_ms)))
@@ -433,12 +443,7 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
     """
     require_writable(formats)
     now_ms = yield Clock()
-    try:
-        body = messages.require_readable(letter.body)
-        has_begun = yield from _has_readable_log(body, formats)
-    except HoldfastError as error:
-        yield from quarantine.note(letter.message_id, error, now_ms)
-        raise
+    body, has_begun = yield from _read_letter(letter, now_ms, formats)
     if body["k"] == messages.REMIND:
         # Only the publication of the reminder has failed. The execution itself waits without fault,
         # so it does not go into quarantine.
@@ -467,6 +472,20 @@ def revive(letter: StoredDeadLetter, formats: Formats = FORMATS) -> NoResult:
     elif not is_quarantined:
         delay_seconds = follow_ups.delay_after_wake(body, now_ms)
         yield Send((Message(_again(body, rounds, released), delay_seconds),), queue="single")
+
+
+def _read_letter(
+    letter: StoredDeadLetter, now_ms: int, formats: Formats
+) -> Generator[Effect, Any, tuple[Mapping[str, Any], bool]]:
+    """Return the message, and True when its execution has a log. If either cannot be read, store
+    the reason for an operator and raise it.
+    """
+    try:
+        body = messages.require_readable(letter.body)
+        return body, (yield from _has_readable_log(body, formats))
+    except HoldfastError as error:
+        yield from quarantine.note(letter.message_id, error, now_ms)
+        raise
 
 
 def _again(body: Mapping[str, Any], rounds: tuple[str, ...], released: int) -> Mapping[str, Any]:

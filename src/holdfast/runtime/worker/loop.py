@@ -36,33 +36,30 @@ Example: one task, then the end.
 A task that takes longer than five seconds (`FIRST_HOLD_MS`) does not delay record 0: an execution
 without a log cannot be stopped or shown.
 
-Related modules: the purpose of the delivery (`delivery.py`), the work that a recovery repeats
-(`recovery.py`, R8), facts from outside (`external_facts.py`, R14, R15), and the attempts of this
-delivery (`attempts.py`, `leases.py`).
+Related modules: the purpose of the delivery (`delivery.py`), a record and its follow-ups
+(`committing.py`, R7, R11, R17), the work that a recovery repeats (`recovery.py`, R8), facts from
+outside (`external_facts.py`, R14, R15), and the attempts of this delivery (`attempts.py`,
+`leases.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holdfast.asl.program import Json, Program
+from holdfast.asl.program import Json
 from holdfast.core import facts
 from holdfast.core.advance import Transition, advance, note
-from holdfast.core.commands import Command, JoinQueue, OpenQuestion
-from holdfast.core.events import Event
 from holdfast.core.facts import DecisionInputs, Fact
 from holdfast.core.state import Awaiting, Execution
-from holdfast.core.waits import abandoned_attempts, has_more, is_due, leases_of, pending_commands
+from holdfast.core.waits import has_more, is_due, leases_of
 from holdfast.errors import FormatError, RequestError
 from holdfast.limits import (
     CLOCK_ERROR_MS,
     FAILED_EVENT,
     FIRST_HOLD_MS,
     HIDDEN_SECONDS_MAX,
-    LOG_EVENTS_HELD_MAX,
-    LOG_HELD_MS_MAX,
     NAME_EXTENSION_SECONDS,
     RACES_MAX,
     VISIBILITY_EXTENSION_SECONDS,
@@ -73,7 +70,6 @@ from holdfast.runtime import (
     inbox,
     measuring,
     messages,
-    status_events,
     wait_rows,
     watchdog,
 )
@@ -89,11 +85,9 @@ from holdfast.runtime.effects import (
 )
 from holdfast.runtime.listing import listing
 from holdfast.runtime.storage.format_control import require_writable
-from holdfast.runtime.storage.log import Log
-from holdfast.runtime.wait_text import IndexedWaits
 from holdfast.runtime.worker import external_facts, fast_path, recovery
-from holdfast.runtime.worker.attempts import NEVER_MS, Attempts
-from holdfast.runtime.worker.commit_plan import CommitPlan, must_open
+from holdfast.runtime.worker.attempts import NEVER_MS
+from holdfast.runtime.worker.committing import Committing
 from holdfast.runtime.worker.config import WorkerConfig
 from holdfast.runtime.worker.decision_inputs import DecisionInputsFactory
 from holdfast.runtime.worker.delivery import Delivery
@@ -131,60 +125,16 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
 
 
 @dataclass
-class Processing:
+class Processing(Committing):
     """A delivery that is processing one execution.
 
-    * `facts`: facts that no decision has used yet.
-    * `offered`: the facts of the next commit. If another worker commits first, they are offered
-      again.
     * `run_for`: the state of record 0, if tasks have run before record 0 is committed.
-    * `has_twin`: another worker that received the same message has written to the loaded log.
-    * `unlisted`: the record whose entry was removed from the list, while no later record has an
-      entry.
     * `claims`: the events that this delivery has claimed; None before the first.
-    * `unlogged`: committed events of a state machine with a log (`runtime/execution_logs.py`),
-      until the log is written.
     """
 
-    setting: WorkerConfig
-    errand: Delivery
-    log: Log = field(init=False)
-    attempts: Attempts = field(init=False)
-    moments: DecisionInputsFactory = field(init=False)
-    facts: list[Fact] = field(default_factory=list)
-    offered: list[Fact] = field(default_factory=list)
-    races: int = 0
     held_until_ms: int = 0
     run_for: Execution | None = None
-    has_twin: bool = False
-    unlisted: int | None = None
     claims: OwnClaims | None = None
-    unlogged: list[Event] = field(default_factory=list)
-    _definition: str = ""
-    _program: Program | None = None
-    _last_pending: tuple[Execution, list[Command]] | None = None
-
-    def __post_init__(self) -> None:
-        setting, errand = self.setting, self.errand
-        tenant, run, delivery = errand.body["t"], errand.body["run"], errand.delivery
-        owner, message = delivery.owner, delivery.message_id
-        self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
-        self.attempts = Attempts(setting, errand, self.log, lambda: self.program)
-        self.moments = DecisionInputsFactory(
-            errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
-        )
-
-    @property
-    def state(self) -> Execution:
-        assert self.log.state is not None
-        return self.log.state
-
-    @property
-    def program(self) -> Program:
-        """Return the program of the execution's definition, parsed at the first use."""
-        if self._program is None:
-            self._program = self.setting.programs.program(self._definition)
-        return self._program
 
     # -- the delivery ------------------------------------------------------------------------------
 
@@ -295,14 +245,16 @@ class Processing:
         return True
 
     def _give_back_claims(self) -> NoResult:
-        """Give back the events that this delivery, or an earlier one of its message, has claimed
-        and its execution has not used.
+        """Give back the events that this delivery, an earlier one of its message, or the sender has
+        claimed and its execution has not used.
         """
         if self.claims is not None:
             yield from self.claims.give_back()
-        event = self.errand.body.get("event")
-        if event is not None and self.errand.is_recovering:
-            # Imported here because few deliveries of events are recoveries.
+        event, state = self.errand.body.get("event"), self.log.state
+        if event is None or state is None or event["id"] in state.used_events:
+            return
+        if self.errand.is_recovering or "claim" in event:
+            # Imported here because few events come to an execution that does not use them.
             from holdfast.runtime.worker import own_claims  # noqa: PLC0415
 
             yield from own_claims.give_back_earlier(self.log, event)
@@ -418,10 +370,6 @@ class Processing:
             self.errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         ).at(0, 0)
 
-    def _fetch(self, definition_hash: str) -> NoResult:
-        yield from self.setting.programs.fetch(self.log.tenant, definition_hash)
-        self._definition, self._program = definition_hash, None
-
     def _fetch_targets(self) -> NoResult:
         """Add the program of its target to each request for a migration."""
         for place, fact in enumerate(self.facts):
@@ -505,20 +453,25 @@ class Processing:
                     step = Transition(pending.events + step.events, step.state)
                     pending = None
                 over = yield from self._step(step, now_ms)
-            elif idle := self.attempts.idle(self._pending(state)):
-                program, left_ms = self.program, (yield Deadline()) - now_ms
-                if self.attempts.fit(idle, left_ms):
-                    self.facts += yield from self.attempts.begin(program, state, idle, now_ms)
-                elif self.attempts.begun:
-                    self.facts += yield from self.attempts.collect(until_ms)
-                else:
-                    over = yield from self._hand_on(now_ms)
-            elif self.attempts.begun:
-                self.facts += yield from self.attempts.collect(until_ms)
             else:
-                over = yield from self._acknowledge(now_ms)
+                over = yield from self._run_attempts(state, until_ms, now_ms)
             if over is not None:
                 return over
+
+    def _run_attempts(self, state: Execution, until_ms: int, now_ms: int) -> MayDeliver:
+        """Begin the idle attempts if the invocation has the time; else wait for results of the
+        running ones. Without either, this delivery ends.
+        """
+        idle = self.attempts.idle(self._pending(state))
+        if idle:
+            program, left_ms = self.program, (yield Deadline()) - now_ms
+            if self.attempts.fit(idle, left_ms):
+                self.facts += yield from self.attempts.begin(program, state, idle, now_ms)
+                return None
+        if self.attempts.begun:
+            self.facts += yield from self.attempts.collect(until_ms)
+            return None
+        return (yield from (self._hand_on(now_ms) if idle else self._acknowledge(now_ms)))
 
     def _step(self, step: Transition, now_ms: int) -> MayDeliver:
         if not (yield from self._commit(step, now_ms)):
@@ -579,158 +532,6 @@ class Processing:
             is_at_work = self.attempts.begun or self.attempts.mine(self._pending(state))
             return bool(self.facts) and not is_at_work
         return True
-
-    def _pending(self, state: Execution) -> list[Command]:
-        """Return the pending commands of the state. A commit and the steps around it need those of
-        the same state, and a wide Map has many.
-        """
-        if self._last_pending is None or self._last_pending[0] is not state:
-            self._last_pending = (state, pending_commands(state))
-        return self._last_pending[1]
-
-    # -- committing --------------------------------------------------------------------------------
-
-    def _commit(self, step: Transition, now_ms: int) -> Generator[Effect, Any, bool]:
-        """Append the record and carry out its follow-ups. Return False, without follow-ups, when
-        another worker has written the record with this number.
-        """
-        plan = self._plan(step, now_ms)
-        yield from self._prepare(plan, now_ms)
-        if plan.is_opening:
-            step = self._with_opened(step, now_ms)
-        listed = listing(self.log.tenant, step.state, now_ms) if plan.is_listed else {}
-        known, indexed = self.log.indexed, self._indexed(plan, step.state, now_ms)
-        if not (yield from self.log.commit(step, now_ms, listed, indexed)):
-            return False
-        after = plan.after
-        if after.attributes or after.notes:
-            shown = None if plan.was_aging else plan.before
-            yield from self._put_search_rows(shown, now_ms, is_listed=plan.is_listed)
-        if not plan.is_listed and indexed != known:
-            yield from wait_rows.put_row(self.log, now_ms)
-        elif plan.is_opening:
-            yield from wait_rows.drop_row(self.log, now_ms)
-        offered, self.offered = self.offered, []
-        self.moments.draws = self.races = 0
-        # The execution continued as new, or it was migrated.
-        if after.definition != self._definition:
-            yield from self._fetch(after.definition)
-        for attempt in abandoned_attempts(plan.asked_before, after, offered, now_ms):
-            # Imported here because few tasks declare a heartbeat.
-            from holdfast.runtime import heartbeats  # noqa: PLC0415
-
-            step_of = heartbeats.Step(self.log.tenant, self.log.run, attempt.entry)
-            yield from heartbeats.mark_over(step_of, attempt.attempt, now_ms)
-        yield from self._follow(plan, now_ms)
-        yield from self._report(plan, step, now_ms)
-        if plan.must_open or plan.has_more:
-            # Read the inbox. An execution that was just opened may have older messages in it. An
-            # execution that loops without a wait would otherwise never notice a stop.
-            self.facts += yield from inbox.control_facts(self.log.tenant, self.state)
-        return True
-
-    def _plan(self, step: Transition, now_ms: int) -> CommitPlan:
-        before, after = self.log.state, step.state
-        asked_before = [] if before is None else self._pending(before)
-        asked, more = self._pending(after), has_more(after)
-        is_busy = more or bool(self.attempts.mine(asked))
-        return CommitPlan(
-            before,
-            step,
-            asked_before,
-            asked,
-            has_more=more,
-            is_busy=is_busy,
-            must_open=must_open(before, after, now_ms, is_busy=is_busy),
-            was_aging=self.log.is_aging(now_ms) and not after.is_ended,
-            is_unlisted=self._is_unlisted(),
-        )
-
-    def _prepare(self, plan: CommitPlan, now_ms: int) -> NoResult:
-        """Carry out what must exist before the record (R11, R17)."""
-        # During a pause the next check of the sweeper may be a week away. After the resume every
-        # wait may be due at once, so the check moves to an earlier time.
-        if plan.must_open or plan.is_resumed:
-            yield from watchdog.watch(self.log, plan.after, now_ms)
-        if self.has_twin:
-            yield from watchdog.watch_closely(self.log, now_ms)
-        if plan.is_relisted or plan.is_redrive:
-            yield from follow_ups.leave_list(self.log)
-            self.unlisted = self.state.opened_at
-
-    def _indexed(self, plan: CommitPlan, state: Execution, now_ms: int) -> IndexedWaits:
-        """Return what the index of waits contains from the record on."""
-        if plan.is_listed:
-            return wait_rows.indexed_by_entry(self.log, state, now_ms)
-        if plan.is_resting:
-            return wait_rows.indexed_at_rest(self.log, state, now_ms)
-        return self.log.indexed
-
-    def _follow(self, plan: CommitPlan, now_ms: int) -> NoResult:
-        """Carry out the commands of the record, after it is stored (R7)."""
-        yield from self._release(plan.asked_before, plan.asked)
-        if plan.was_aging:
-            yield from follow_ups.keep_name(self.log, now_ms)
-        new = plan.new_commands
-        if new:
-            wanted = self.setting.question_events
-            done = follow_ups.carry_out(self.log, self.program, new, now_ms, wanted)
-            self.facts += yield from done
-
-    def _report(self, plan: CommitPlan, step: Transition, now_ms: int) -> NoResult:
-        """Report the record to the event bus, the metrics and the log of the state machine."""
-        if self.setting.status_source is not None:
-            yield from status_events.publish(self.state, step.events, self.setting.status_source)
-        yield from measuring.committed(plan.before, step)
-        self._keep_for_log(step.events)
-        if self.unlogged and (
-            len(self.unlogged) >= LOG_EVENTS_HELD_MAX
-            or now_ms - self.unlogged[0].at_ms > LOG_HELD_MS_MAX
-        ):
-            yield from self._write_log()
-
-    def _keep_for_log(self, events: Sequence[Event]) -> None:
-        origin = self.state.origin
-        if origin is not None and "log" in origin:
-            self.unlogged += events
-
-    def _write_log(self) -> NoResult:
-        # Imported here because most state machines have no log. Each module that is imported makes
-        # the start of a Lambda function slower.
-        from holdfast.runtime import execution_logs  # noqa: PLC0415
-
-        events, self.unlogged = self.unlogged, []
-        yield from execution_logs.write(self.log.tenant, self.state, events)
-
-    def _put_search_rows(
-        self, known: Execution | None, now_ms: int, *, is_listed: bool
-    ) -> NoResult:
-        # Imported here because most workflows have no search attributes. Each module that is
-        # imported makes the start of a Lambda function slower.
-        from holdfast.runtime import search_rows  # noqa: PLC0415
-
-        yield from search_rows.put_new(self.log, known, now_ms, is_listed=is_listed)
-
-    def _repair_search_rows(self) -> NoResult:
-        if self.state.attributes or self.state.notes:
-            from holdfast.runtime import search_rows  # noqa: PLC0415
-
-            yield from search_rows.repair(self.log)
-
-    def _release(self, asked_before: list[Command], asked: list[Command]) -> NoResult:
-        """Give back the permits of ended attempts, and remove ended attempts from queues. This
-        happens after the commit of the record.
-        """
-        if self.attempts.permits.held:
-            yield from self.attempts.release()
-        if any(isinstance(command, JoinQueue | OpenQuestion) for command in asked_before):
-            yield from follow_ups.withdraw(self.log, asked_before, asked)
-
-    def _with_opened(self, step: Transition, now_ms: int) -> Transition:
-        opened = facts.Opened(self.log.sequence + 1)
-        moment = self.moments.at(now_ms, now_ms, step.state)
-        more = note(self.program, step.state, opened, moment)
-        return Transition(step.events + more.events, more.state)
 
     def _after_race(self) -> MayDeliver:
         """Handle a refused commit (R5): keep the facts, drop the chosen attempts, and load the log
@@ -818,13 +619,6 @@ class Processing:
         if self.log.is_aging(now_ms) or is_behind or self._is_unlisted():
             return (yield from self._refresh(now_ms))
         return True
-
-    def _is_unlisted(self) -> bool:
-        """Return True when the list lacks the open execution: this delivery has removed the old
-        entry, but another worker committed first, and its record has no new entry.
-        """
-        state = self.log.state
-        return state is not None and state.is_opened and state.opened_at == self.unlisted
 
     def _refresh(self, now_ms: int) -> MayDeliver:
         """Commit a new snapshot or a new list entry. Without a new snapshot, TTL would delete

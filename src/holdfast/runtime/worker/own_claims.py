@@ -10,9 +10,10 @@ from typing import Any
 
 from holdfast.core.facts import Fact
 from holdfast.core.state import Awaiting, Execution
-from holdfast.runtime import event_claims, kept_events
-from holdfast.runtime.effects import Effect, NoResult
+from holdfast.runtime import event_claims, inbox, kept_events
+from holdfast.runtime.effects import Effect, NoResult, Query
 from holdfast.runtime.event_claims import Claim
+from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.log import Log
 
 
@@ -51,11 +52,17 @@ class OwnClaims:
 
 
 def give_back_earlier(log: Log, event: Mapping[str, Any]) -> NoResult:
-    """Give back the event of a message, if the execution has neither used it nor waits for it any
-    longer. A worker that received the message before may have claimed it and crashed.
+    """Give back the event of a message, which the execution has not used, if it does not wait for
+    it any longer. The sender has claimed the event for a wait that has ended. Or a worker that
+    received the message before has claimed it, and crashed.
+
+    An event that no other execution has registered for keeps the claim: a later wait frees it.
     """
-    if log.state is not None and event["id"] not in log.state.used_events:
-        yield from kept_events.free_abandoned(log.tenant, log.run, event["name"], event["key"])
+    name, key = event["name"], event["key"]
+    partition = keys.event(log.tenant, name, key)
+    rows = yield Query(tables.MAIL, partition, begins_with=keys.REGISTRATION_PREFIX)
+    if any(inbox.registered(row) != log.run and inbox.OVER not in row for row in rows):
+        yield from kept_events.free_abandoned(log.tenant, log.run, name, key)
 
 
 def free_abandoned(log: Log, ended: Execution) -> NoResult:

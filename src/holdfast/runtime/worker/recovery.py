@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard, assert_never
 
 from holdfast.asl.program import Program
 from holdfast.core import facts
-from holdfast.core.advance import is_redriven_by, is_skipped_by
 from holdfast.core.commands import (
     Command,
     JoinQueue,
@@ -45,6 +44,8 @@ from holdfast.core.commands import (
     StopChild,
     entry_of,
 )
+from holdfast.core.redriving import is_redriven_by
+from holdfast.core.skipping import is_skipped_by
 from holdfast.core.state import Attempt, Awaiting, Execution
 from holdfast.core.waits import pending_commands
 from holdfast.limits import (

@@ -82,23 +82,6 @@ def has_token(state: State) -> bool:
     return isinstance(state, TaskState) and state.kind in {"callback", "sync"}
 
 
-def completed(context: Json, state: State) -> Json:
-    """Return the context object of a caller with the counts that every real one has: an execution
-    that was not redriven and a state that was not retried have 0. What the caller left out as a
-    whole stays out, as a recording with an empty context object shows.
-    """
-    assert isinstance(context, dict)
-    counts = {"Execution": "RedriveCount"}
-    if isinstance(state, TaskState | ParallelState | MapState):
-        counts["State"] = "RetryCount"
-    filled: dict[str, Json] = {}
-    for name, count in counts.items():
-        part = context.get(name)
-        if isinstance(part, dict):
-            filled[name] = {count: 0, **part}
-    return {**context, **filled}
-
-
 def context_of(state: State, data: Json, retries: int, setting: TrialSetting) -> dict[str, Json]:
     """Return the context object of a state that is entered now.
 

@@ -19,7 +19,7 @@ from holdfast.core.retry import delay_ms, find_catcher, matches
 from holdfast.core.state import Attempt
 from holdfast.runtime.effects import Clock, Effect, RunTask, TaskFailed, TaskSucceeded
 from holdfast.stepfunctions.catalogue import Service
-from holdfast.stepfunctions.trial.context import TrialSetting, completed, context_of
+from holdfast.stepfunctions.trial.context import TrialSetting, context_of
 from holdfast.stepfunctions.trial.definition import Tested, find_tested
 from holdfast.stepfunctions.trial.http import http_stages
 from holdfast.stepfunctions.trial.notes import note_input, observers_of
@@ -67,10 +67,9 @@ def test_state(
 
 
 def _scene(trial: Trial, state: State, setting: TrialSetting) -> Scene:
-    if trial.context is None:
-        context: Json = context_of(state, trial.input, trial.retries, setting)
-    else:
-        context = completed(trial.context, state)
+    context = trial.context
+    if context is None:
+        context = context_of(state, trial.input, trial.retries, setting)
     return Scene(trial.input, trial.variables, context, trial.retries, setting.chance)
 
 
