@@ -277,7 +277,7 @@ def waits_partition(tenant: str, workflow: str, run: str) -> str:
     return _partition(tenant, _scope_of(workflow), WAITS, LIST_OPEN.of(run))
 
 
-def waits_partitions(tenant: str, spread: Spread, workflow: str | None = None) -> list[str]:
+def waits_partitions(tenant: str, spread: Spread, workflow: str | None) -> list[str]:
     scope = "" if workflow is None else _scope_of(workflow)
     shards = range(LIST_OPEN.count(spread.read))
     return [_partition(tenant, scope, WAITS, shard) for shard in shards]
