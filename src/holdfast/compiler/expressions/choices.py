@@ -20,9 +20,9 @@ from holdfast.compiler.expressions.query import (
     TRUE,
     Binary,
     Conditional,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.sets import is_hashable, members
 from holdfast.compiler.library_calls import note_failure
@@ -164,7 +164,7 @@ def _of_class(expressions: Expressions, node: ast.Compare) -> TypedQuery | None:
     is_negative = isinstance(operator, ast.IsNot | ast.NotEq)
     error = is_exactly(expressions.unit, wanted, found)
     if error is not None:
-        query = FunctionCall("not", (error.query,)) if is_negative else error.query
+        query = invoke("not", error.query) if is_negative else error.query
         return TypedQuery(query, BOOL, error.fails)
     cls = expressions.unit.outside(wanted)
     if cls not in (str, int, bool, list, dict) or not is_json(found.type):

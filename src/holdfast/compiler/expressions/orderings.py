@@ -19,16 +19,16 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     Flat,
-    FunctionCall,
     FunctionLiteral,
     QueryTree,
     Variable,
     failure,
     guard,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.sets import in_order, without_order
-from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key
+from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key, number_of
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
@@ -83,7 +83,7 @@ class _Order:
 
         def checked(held: QueryTree) -> QueryTree:
             keys = FunctionLiteral((self.some.name,), ArrayOf(self.keys(self.some)))
-            found: QueryTree = FunctionCall("map", (held, keys))
+            found: QueryTree = invoke("map", held, keys)
             for kind in self.kinds:
                 found = ArrayOf((found, _of_one_kind(held, self.some, kind)))
             return Block("_keys", found, build(held))
@@ -105,13 +105,13 @@ def _kind(key: TypedQuery) -> QueryTree | None:
 
 def _of_one_kind(items: QueryTree, some: Variable, kind: QueryTree) -> QueryTree:
     """Fail unless the keys of `some` have an order: all are of one kind."""
-    found = FunctionCall("map", (items, FunctionLiteral((some.name,), kind)))
-    kinds = FunctionCall("distinct", (Flat(found),))
+    found = invoke("map", items, FunctionLiteral((some.name,), kind))
+    kinds = invoke("distinct", Flat(found))
 
     def tested(held: QueryTree) -> QueryTree:
-        is_single = Binary("<=", FunctionCall("count", (items,)), Constant(1))
-        is_known = FunctionCall("not", (Binary("in", Constant(NO_KEY), held),))
-        is_one = Binary("and", is_known, Binary("=", FunctionCall("count", (held,)), Constant(1)))
+        is_single = Binary("<=", invoke("count", items), Constant(1))
+        is_known = invoke("not", Binary("in", Constant(NO_KEY), held))
+        is_one = Binary("and", is_known, Binary("=", invoke("count", held), Constant(1)))
         wrong = failure("TypeError: the keys have no order")
         return Conditional(Binary("or", is_single, is_one), Constant(True), wrong)
 
@@ -140,7 +140,7 @@ def _comparable(value: TypedQuery) -> QueryTree | None:
         return key_of_any(value.query)
     if type_ == DATETIME:
         return hold(value.query, sortable, "_moment")
-    return Conditional(value.query, Constant(1), Constant(0)) if type_ == BOOL else None
+    return number_of(value.query) if type_ == BOOL else None
 
 
 def _order(
@@ -263,13 +263,13 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     query: QueryTree
     if key is None and element not in (BOOL, DATETIME, DURATION, UNKNOWN):
-        query = FunctionCall("sort", (items.query,))
-        query = FunctionCall("reverse", (query,)) if is_reverse else query
+        query = invoke("sort", items.query)
+        query = invoke("reverse", query) if is_reverse else query
     else:
         pair = (order.other, order.some) if is_reverse else (order.some, order.other)
         names = (order.some.name, order.other.name)
         compare = FunctionLiteral(names, order.is_after(*pair))
-        query = order.over(items.query, lambda held: FunctionCall("sort", (held, compare)))
+        query = order.over(items.query, lambda held: invoke("sort", held, compare))
     return TypedQuery(Flat(query), ListOf(element), items.fails | order.fails)
 
 
@@ -356,7 +356,7 @@ def lower_extreme(function: str) -> Callable[[Expressions, ast.Call], TypedQuery
 
 
 def _or_else(held: QueryTree, default: QueryTree) -> QueryTree:
-    return Conditional(FunctionCall("exists", (held,)), held, default)
+    return Conditional(invoke("exists", held), held, default)
 
 
 _NO_DEFAULT: Final = TypedQuery(Constant(None), NEVER)
@@ -401,12 +401,12 @@ def _extreme(
     element, key = element_of(items.type), _keyword(node, "key")
     assert element is not None
     if key is None and is_numeric(element):
-        return TypedQuery(FunctionCall(function, (items.query,)), element)
+        return TypedQuery(invoke(function, items.query), element)
     order = _order(expressions, node, key, element)
     if order is None:
         return None
     best, item = order.some, order.other
     is_better = order.is_after(item, best) if function == "max" else order.is_after(best, item)
     step = FunctionLiteral((best.name, item.name), Conditional(is_better, item, best))
-    query = order.over(items.query, lambda held: FunctionCall("reduce", (held, step)))
+    query = order.over(items.query, lambda held: invoke("reduce", held, step))
     return TypedQuery(query, element, order.fails)

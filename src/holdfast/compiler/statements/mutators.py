@@ -24,11 +24,11 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Constant,
-    FunctionCall,
     ObjectOf,
     QueryTree,
     failure,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.removals import (
     without_first,
@@ -189,7 +189,7 @@ def _clear(statements: Statements, call: ast.Call, current: TypedQuery) -> Typed
 def _reverse(statements: Statements, call: ast.Call, current: TypedQuery) -> TypedQuery | None:
     if _arguments(statements, call, 0, "") is None:
         return None
-    return TypedQuery(FunctionCall("reverse", (current.query,)), current.type)
+    return TypedQuery(invoke("reverse", current.query), current.type)
 
 
 def _sort(statements: Statements, call: ast.Call, _: TypedQuery) -> TypedQuery | None:
@@ -233,7 +233,7 @@ def _update(statements: Statements, call: ast.Call, current: TypedQuery) -> Type
             refuse_change(statements, call, what, help_)
             return None
         type_ = DictOf(join(type_.value, part.type.value), key=key)
-    merged = FunctionCall("merge", (ArrayOf(tuple(part.query for part in parts)),))
+    merged = invoke("merge", ArrayOf(tuple(part.query for part in parts)))
     return TypedQuery(merged, type_, fails_of(*parts))
 
 

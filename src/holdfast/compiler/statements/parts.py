@@ -28,7 +28,13 @@ from holdfast.compiler.context import Chain, Taking, TypedQuery
 from holdfast.compiler.environment import Held
 from holdfast.compiler.expressions.construct import checked_field
 from holdfast.compiler.expressions.fields import known_fields
-from holdfast.compiler.expressions.query import ArrayOf, Block, FunctionCall, ObjectOf, Variable
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Block,
+    ObjectOf,
+    Variable,
+    invoke,
+)
 from holdfast.compiler.ir import Assign, StatementBlock
 from holdfast.compiler.statements.changes import (
     changeable,
@@ -99,7 +105,7 @@ def lower_field_assignment(
     if is_refused(new.type):
         return
     changed = ObjectOf(((target.attr, new.query),))
-    query = FunctionCall("merge", (ArrayOf((current.query, changed)),))
+    query = invoke("merge", ArrayOf((current.query, changed)))
     stored = replacing(statements, target, value, before)
     stored = stored or Adding(statements, owner.id, before).value(value, new.type)
     whole = TypedQuery(query, ModelOf(model), current.fails | new.fails)

@@ -23,8 +23,8 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
     FieldOf,
-    FunctionCall,
     ItemOf,
+    invoke,
 )
 from holdfast.compiler.statements.subjects import (
     CaseMatch,
@@ -469,7 +469,7 @@ def _length_test(
         return None
     if is_open and count == 0:
         return None
-    length = FunctionCall("count", (subject.query,))
+    length = invoke("count", subject.query)
     return TypedQuery(Binary(">=" if is_open else "=", length, Constant(count)), BOOL)
 
 

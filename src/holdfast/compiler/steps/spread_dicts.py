@@ -20,13 +20,13 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     FunctionLiteral,
     ObjectOf,
     QueryTree,
     Variable,
     failure,
     hold,
+    invoke,
 )
 from holdfast.compiler.signatures import required_parameters, signature_of
 from holdfast.compiler.steps.step_arguments import refuse, require_value
@@ -118,13 +118,13 @@ def with_dict(
         whole: QueryTree = held
         if named:
             items = ObjectOf(tuple((name, one.query) for name, one in named.items()))
-            whole = FunctionCall("merge", (ArrayOf((held, items)),))
+            whole = invoke("merge", ArrayOf((held, items)))
         for name in missing:
             whole = Conditional(_has(held, name), whole, _misfit(f"a `{name}` is missing"))
         only = Conditional(_has_other(held, rest), _misfit("an unexpected name"), whole)
         if value.type != UNKNOWN:
             return only
-        is_dict = Binary("=", FunctionCall("type", (held,)), Constant("object"))
+        is_dict = Binary("=", invoke("type", held), Constant("object"))
         return Conditional(is_dict, only, _misfit("`**` takes a dict"))
 
     fails = fails_of(value, *named.values()) | {"TypeError"}
@@ -136,15 +136,15 @@ def _misfit(text: str) -> QueryTree:
 
 
 def _has(held: QueryTree, name: str) -> QueryTree:
-    return FunctionCall("exists", (FunctionCall("lookup", (held, Constant(name))),))
+    return invoke("exists", invoke("lookup", held, Constant(name)))
 
 
 def _has_other(held: QueryTree, names: Collection[str]) -> QueryTree:
     key = Variable("_key")
     known = Binary("in", key, ArrayOf(tuple(Constant(name) for name in names)))
-    test = FunctionLiteral((key.name,), FunctionCall("not", (known,)))
-    others = FunctionCall("filter", (texts_of_keys(held), test))
-    return FunctionCall("exists", (others,))
+    test = FunctionLiteral((key.name,), invoke("not", known))
+    others = invoke("filter", texts_of_keys(held), test)
+    return invoke("exists", others)
 
 
 def _require_fit(
