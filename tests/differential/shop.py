@@ -134,6 +134,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "slow_part",
+    "spent",
     "spread",
     "start",
     "step",
@@ -253,6 +254,11 @@ class Marked(Problem):
 @task
 def echo(value: int) -> int:
     return value
+
+
+@task
+def spent(sku: str, qty: int = 2, tags: list[str] | None = None, a: int = 0) -> int:
+    return qty + len(sku) + len(tags or ()) + a
 
 
 @task(timeout=minutes(10))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ LATE_METRIC_SECONDS = 900
 FUNCTION = "AWS::Lambda::Function"
 QUEUE = "AWS::SQS::Queue"
 ALARM = "AWS::CloudWatch::Alarm"
+RULE = "AWS::Events::Rule"
+TABLE = "AWS::DynamoDB::Table"
 
 
 @pytest.fixture(params=["default", "chosen", "shop"])
@@ -62,6 +65,13 @@ def test_a_message_stays_hidden_for_longer_than_its_function_runs(any_template: 
     assert len(found) in {3, 6}
     for _, queue, function in found:
         assert queue["VisibilityTimeout"] > function["Timeout"]
+
+
+def test_a_function_with_a_queue_outlasts_the_longest_attempt_and_the_write_of_its_result(
+    any_template: Template,
+) -> None:
+    for _, _, function in sources(any_template):
+        assert function["Timeout"] >= limits.INLINE_TIMEOUT_SECONDS_MAX + 60
 
 
 def test_messages_outlive_an_outage_of_two_weeks_and_no_dead_letter_ends_before_its_source(
@@ -229,3 +239,222 @@ def test_no_right_is_given_on_everything_but_to_the_network(any_template: Templa
                 assert not any("*" in action for action in actions), name
                 if "*" in as_list(statement["Resource"]):
                     assert all(action.startswith("ec2:") for action in actions), name
+
+
+def test_a_message_becomes_a_dead_letter_long_before_it_expires(any_template: Template) -> None:
+    """In a standard queue a dead letter keeps the time at which it was sent. So the deliveries and
+    the delay must leave most of the retention to the sweeper.
+    """
+    for _, queue, _ in sources(any_template):
+        tried = queue["RedrivePolicy"]["maxReceiveCount"] * queue["VisibilityTimeout"]
+        assert tried + limits.SQS_DELAY_SECONDS_MAX < queue["MessageRetentionPeriod"] / 2
+
+
+def test_an_alarm_on_age_allows_a_delay_and_one_delivery_and_leaves_time_to_act(
+    any_template: Template,
+) -> None:
+    ages = alarms_on(any_template, "ApproximateAgeOfOldestMessage")
+    assert len(ages) == len(sources(any_template))
+    for _, alarm, queue in ages:
+        usual = queue["VisibilityTimeout"] + limits.SQS_DELAY_SECONDS_MAX
+        assert usual <= alarm["Threshold"] < queue["MessageRetentionPeriod"] / 10
+
+
+def test_a_dead_letter_that_a_sweep_works_off_raises_no_alarm(any_template: Template) -> None:
+    drained = [
+        queue["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0]
+        for _, queue, _ in sources(any_template)
+    ]
+    depths = alarms_on(any_template, "ApproximateNumberOfMessagesVisible")
+    assert {*drained} < {name for name, _, _ in depths}
+    for name, alarm, letters in depths:
+        seconds = alarm["Period"] * alarm["EvaluationPeriods"]
+        if name in drained:
+            # The sweep may miss one round, and a letter whose sweep crashed is hidden until then.
+            longest = 2 * limits.SWEEP_SECONDS + letters["VisibilityTimeout"]
+            assert longest < seconds <= 900, name
+        else:
+            assert seconds == limits.SWEEP_SECONDS
+        assert alarm["Threshold"] == 0
+
+
+def alarms_on(template: Template, metric: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Return the logical id of the queue, the alarm and the queue of each alarm on this metric."""
+    return [
+        (
+            alarm["Dimensions"][0]["Value"]["Fn::GetAtt"][0],
+            alarm,
+            referred(template, QUEUE, alarm["Dimensions"][0]["Value"]),
+        )
+        for alarm in template.properties(ALARM).values()
+        if alarm.get("MetricName") == metric
+    ]
+
+
+def test_what_a_rule_could_not_deliver_is_kept_for_longer_than_it_tries(
+    any_template: Template,
+) -> None:
+    for name, rule in any_template.properties(RULE).items():
+        for target in rule["Targets"]:
+            retries = target["RetryPolicy"]
+            # EventBridge's bounds.
+            assert 60 <= retries["MaximumEventAgeInSeconds"] <= DAY, name
+            assert 0 <= retries["MaximumRetryAttempts"] <= 185, name
+            if "ScheduleExpression" in rule:
+                # A late sweep must not run beside the next one.
+                assert retries["MaximumEventAgeInSeconds"] <= limits.SWEEP_SECONDS
+                assert retries["MaximumRetryAttempts"] == 0
+            else:
+                assert retries["MaximumEventAgeInSeconds"] == DAY
+            if "DeadLetterConfig" in target:
+                letters = referred(any_template, QUEUE, target["DeadLetterConfig"]["Arn"])
+                kept = letters["MessageRetentionPeriod"]
+                assert kept > 5 * retries["MaximumEventAgeInSeconds"], name
+
+
+def test_a_failed_sweep_is_not_tried_again_beside_the_next(any_template: Template) -> None:
+    """Lambda tries an asynchronous call again by itself, whatever the rule says."""
+    tried_once = {
+        json.dumps(one["FunctionName"]): one["MaximumEventAgeInSeconds"]
+        for one in any_template.properties("AWS::Lambda::EventInvokeConfig").values()
+        if one["MaximumRetryAttempts"] == 0
+    }
+    swept = {
+        json.dumps({"Ref": target["Arn"]["Fn::GetAtt"][0]})
+        for rule in any_template.properties(RULE).values()
+        for target in rule["Targets"]
+        if "ScheduleExpression" in rule
+    }
+    assert tried_once == dict.fromkeys(swept, limits.SWEEP_SECONDS)
+
+
+def test_what_invokes_a_function_has_a_permission_for_that_very_function(
+    any_template: Template,
+) -> None:
+    """A permission of the function does not hold for its alias, and the reverse."""
+    permitted = {
+        (one["Principal"], json.dumps(one["FunctionName"]))
+        for one in any_template.properties("AWS::Lambda::Permission").values()
+        if one["Action"] == "lambda:InvokeFunction"
+        # Any account could otherwise use it.
+        and any_template.document["Resources"].keys() & names_in(one["SourceArn"])
+    }
+    by_rules = {
+        ("events.amazonaws.com", json.dumps(target["Arn"]))
+        for rule in any_template.properties(RULE).values()
+        for target in rule["Targets"]
+        if "Function" in json.dumps(target["Arn"])
+    }
+    by_apis = {
+        ("apigateway.amazonaws.com", json.dumps(one["IntegrationUri"]))
+        for one in any_template.properties("AWS::ApiGatewayV2::Integration").values()
+    }
+    assert permitted == by_rules | by_apis
+
+
+def names_in(value: Any) -> set[str]:
+    """Return the logical ids to which a value refers."""
+    return set(re.findall(r'"(?:Ref|Fn::GetAtt)": \[?"(\w+)"', json.dumps(value)))
+
+
+def test_every_alarm_reads_a_metric_by_the_dimension_under_which_it_is_written(
+    any_template: Template,
+) -> None:
+    stacks = {
+        function["Environment"]["Variables"][resources.ENV_STACK]
+        for function in any_template.properties(FUNCTION).values()
+    }
+    metrics = [
+        metric
+        for alarm in any_template.properties(ALARM).values()
+        for metric in (
+            alarm,
+            *(one.get("MetricStat", {}).get("Metric", {}) for one in alarm.get("Metrics", ())),
+        )
+        if "MetricName" in metric
+    ]
+    for metric in metrics:
+        dimensions = {one["Name"]: one["Value"] for one in metric["Dimensions"]}
+        match metric["Namespace"]:
+            case resources.METRICS_NAMESPACE:
+                assert dimensions.pop(resources.METRICS_DIMENSION) in stacks
+                if metric["MetricName"] in resources.METRICS_BY_WORKFLOW:
+                    dimensions.pop(resources.METRICS_WORKFLOW_DIMENSION, None)
+            case "AWS/SQS":
+                queue = dimensions.pop("QueueName")
+                assert queue["Fn::GetAtt"][1] == "QueueName"
+                referred(any_template, QUEUE, queue)
+            case "AWS/Lambda":
+                referred(any_template, FUNCTION, dimensions.pop("FunctionName"))
+            case "AWS/DynamoDB":
+                referred(any_template, TABLE, dimensions.pop("TableName"))
+                assert dimensions.pop("GlobalSecondaryIndexName", "list") == "list"
+            case other:
+                raise AssertionError(other)
+        assert not dimensions, metric
+
+
+def test_the_expiry_of_an_item_is_no_part_of_a_key_or_of_the_list(any_template: Template) -> None:
+    for table in any_template.properties(TABLE).values():
+        expiry = table["TimeToLiveSpecification"]["AttributeName"]
+        indexes = table.get("GlobalSecondaryIndexes", [])
+        keys = [one["AttributeName"] for one in table["KeySchema"]]
+        assert expiry not in [one["AttributeName"] for one in table["AttributeDefinitions"]]
+        for index in indexes:
+            assert expiry not in index["Projection"]["NonKeyAttributes"]
+            # A record without the list's attributes is not in the list.
+            assert not {one["AttributeName"] for one in index["KeySchema"]} & {*keys}
+
+
+def test_the_functions_leave_an_account_its_hundred_unreserved_places(
+    any_template: Template,
+) -> None:
+    """Lambda refuses reservations that leave fewer (Lambda quotas; an account has 1,000)."""
+    reserved = [
+        function.get("ReservedConcurrentExecutions", 0)
+        for function in any_template.properties(FUNCTION).values()
+    ]
+    assert sum(reserved) <= 900
+
+
+def test_a_grant_on_the_api_names_routes_that_it_has(any_template: Template) -> None:
+    for kind in ("AWS::IAM::Policy", "AWS::IAM::Role"):
+        for arn in granted_routes(any_template.properties(kind)):
+            method, _, path = arn.partition("$default/")[2].partition("/")
+            pattern = re.compile(re.escape(f"{method} /{path}").replace(r"\*", ".+"))
+            routes = (re.sub(r"\{name\}", "gpu", route) for route in resources.ROUTES)
+            assert any(pattern.fullmatch(route) for route in routes), arn
+
+
+def granted_routes(found: dict[str, dict[str, Any]]) -> list[str]:
+    documents = [
+        document
+        for one in found.values()
+        for document in [
+            one.get("PolicyDocument"),
+            *(p["PolicyDocument"] for p in one.get("Policies", ())),
+        ]
+        if document is not None
+    ]
+    return [
+        arn["Fn::Join"][1][-1]
+        for document in documents
+        for statement in document["Statement"]
+        if statement["Action"] == "execute-api:Invoke"
+        for arn in as_list(statement["Resource"])
+    ]
+
+
+def test_a_rule_on_questions_reads_the_events_of_its_own_holdfast(shop: Template) -> None:
+    patterns = [
+        rule["EventPattern"]
+        for rule in shop.properties(RULE).values()
+        if rule.get("EventPattern", {}).get("source") == [resources.QUESTION_SOURCE]
+    ]
+    assert len(patterns) == 2
+    publishers = {
+        function["Environment"]["Variables"][resources.ENV_STACK]
+        for function in shop.properties(FUNCTION).values()
+        if function["Environment"]["Variables"].get(resources.ENV_QUESTION_EVENTS) == "on"
+    }
+    assert [pattern["detail"]["stack"] for pattern in patterns] == [[*publishers]] * 2

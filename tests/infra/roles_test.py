@@ -294,23 +294,65 @@ CALLERS = {
 }
 
 
-@pytest.mark.parametrize("module", CALLERS)
-def test_every_call_of_an_adapter_is_granted_to_a_function(
-    chosen: Template, shop: Template, module: str
-) -> None:
+#: The rights that another service uses with a function's role, and the source that says so.
+OF_SERVICES = {
+    # Lambda writes the log ("Sending Lambda function logs to CloudWatch Logs").
+    *("logs:CreateLogStream", "logs:PutLogEvents"),
+    # Lambda's poller of a queue ("Creating and configuring an Amazon SQS event source mapping").
+    "sqs:GetQueueAttributes",
+    # Lambda attaches a function to a VPC ("Giving Lambda functions access to resources in a VPC").
+    *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
+    *("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses"),
+    "ec2:UnassignPrivateIpAddresses",
+    # DynamoDB uses the key of a table with the caller's role ("Encryption at rest usage notes").
+    *("kms:ReEncryptFrom", "kms:ReEncryptTo", "kms:DescribeKey"),
+    *("kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext"),
+}
+
+
+def calls_of(module: str) -> set[str]:
+    """Return the actions of the calls in the source of an adapter."""
     service = CALLERS[module]
     model = Session().get_service_model(service)
     operations = {xform_name(name): name for name in model.operation_names}
     source = (Path(holdfast.aws.__path__[0]) / f"{module}.py").read_text(encoding="utf-8")
     words = set(re.findall(r"\w+", source))
     called = {f"{service}:{operations[word]}" for word in words & operations.keys()}
-    granted = {
+    return {ACTIONS.get(call, call) for call in called}
+
+
+def granted_inline(*templates: Template) -> set[str]:
+    return {
         action
-        for template in (chosen, shop)
+        for template in templates
         for role in template.properties("AWS::IAM::Role").values()
         for policy in role.get("Policies", ())
         for statement in policy["PolicyDocument"]["Statement"]
         for action in as_list(statement["Action"])
     }
+
+
+@pytest.mark.parametrize("module", CALLERS)
+def test_every_call_of_an_adapter_is_granted_to_a_function(
+    chosen: Template, shop: Template, module: str
+) -> None:
+    called = calls_of(module)
     assert called
-    assert {ACTIONS.get(call, call) for call in called} <= granted
+    assert called <= granted_inline(chosen, shop)
+
+
+def test_every_right_is_that_of_a_call_or_of_a_service_that_acts_for_the_function(
+    chosen: Template, shop: Template
+) -> None:
+    called = {call for module in CALLERS for call in calls_of(module)}
+    assert granted_inline(chosen, shop) == called | OF_SERVICES
+
+
+def test_every_module_that_calls_a_service_is_one_of_these() -> None:
+    folder = Path(holdfast.aws.__path__[0])
+    callers = {
+        path.stem
+        for path in folder.glob("*.py")
+        if re.search(r"clients(\(\))?\.get\(", path.read_text(encoding="utf-8"), re.IGNORECASE)
+    }
+    assert callers == {*CALLERS, "clients"}  # and the module that creates the clients

@@ -163,6 +163,60 @@ def test_a_missing_member_is_refused_in_the_services_words(
     )
 
 
+@pytest.mark.parametrize(
+    ("target", "arguments", "error", "words"),
+    [
+        (
+            "events:putEvents",
+            {"Entries": []},
+            "EventBridge.AmazonEventBridgeException",
+            (
+                "Value '[]' at 'entries' failed to satisfy constraint: Member must have length "
+                "greater than or equal to 1"
+            ),
+        ),
+        (
+            "events:putEvents",
+            {"Entries": None},
+            "EventBridge.AmazonEventBridgeException",
+            "Value null at 'entries' failed to satisfy constraint: Member must not be null",
+        ),
+        (
+            "aws-sdk:secretsmanager:getSecretValue",
+            {"SecretId": ""},
+            "SecretsManager.SecretsManagerException",
+            (
+                "Value '' at 'secretId' failed to satisfy constraint: Member must have length "
+                "greater than or equal to 1"
+            ),
+        ),
+        (
+            "aws-sdk:cloudwatchlogs:createLogGroup",
+            {"LogGroupName": ""},
+            "CloudWatchLogs.InvalidParameterException",
+            (
+                "Value '' at 'logGroupName' failed to satisfy constraint: Member must have length "
+                "greater than or equal to 1"
+            ),
+        ),
+    ],
+)
+def test_an_empty_member_is_refused_in_the_services_words(
+    call: Callable[..., Any], target: str, arguments: Any, error: str, words: str
+) -> None:
+    failed = call(target, arguments)
+    assert failed.error == error
+    assert failed.cause.startswith(f"1 validation error detected: {words} (Service: ")
+
+
+def test_a_key_of_another_type_does_not_match_the_schema(
+    call: Callable[..., Any], table: str
+) -> None:
+    failed = call("dynamodb:getItem", {"TableName": table, "Key": {"id": {"N": "1"}}})
+    assert failed.error == "DynamoDB.AmazonDynamoDBException"
+    assert failed.cause.startswith("The provided key element does not match the schema (Service: ")
+
+
 @pytest.mark.parametrize("body", [None, ""])
 def test_an_empty_message_is_refused_as_sqs_does(
     call: Callable[..., Any], queue: str, body: Any
@@ -269,7 +323,11 @@ def test_events_name_the_execution_that_sent_them(
 
 def test_one_refused_event_fails_the_task(call: Callable[..., Any]) -> None:
     fields = {"DetailType": "t", "Source": "s", "Detail": {}}
-    entries = [fields, {"DetailType": "t", "Detail": {}}, fields | {"Detail": '"text"'}]
+    entries = [
+        fields | {"EventBusName": "none"},
+        {"DetailType": "t", "Detail": {}},
+        fields | {"Detail": '"text"'},
+    ]
     failed = call("events:putEvents", {"Entries": entries})
     assert failed.error == "EventBridge.FailedEntry"
     cause = json.loads(failed.cause)

@@ -26,11 +26,19 @@ from holdfast.local.stack import LocalStack
 pytestmark = pytest.mark.xdist_group("serve")
 
 ROOT = Path(__file__).parents[2]
+FORM = "application/x-www-form-urlencoded"
 
 
 def call(
     url: str, method: str, path: str, body: bytes | None = None, **headers: str
 ) -> tuple[int, Any]:
+    status, answer = answered(url, method, path, body, **headers)
+    return status, json.loads(answer)
+
+
+def answered(
+    url: str, method: str, path: str, body: bytes | None = None, **headers: str
+) -> tuple[int, bytes]:
     address = urlsplit(url)
     assert address.port is not None
     connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=10)
@@ -38,7 +46,7 @@ def call(
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, named)
         answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
+        return answer.status, answer.read()
     finally:
         connection.close()
 
@@ -133,6 +141,58 @@ def test_a_web_page_cannot_have_a_service_act_by_a_link(url: str) -> None:
         status, answer = call(url, "GET", link, Sec_Fetch_Site=site)
         assert (status, code_of(answer)) == (403, "HF278")
     assert call(url, "GET", "/workflows", Sec_Fetch_Site="none")[0] == 200
+
+
+@pytest.mark.parametrize("service", ["s3", "sqs", "lambda", "execute-api"])
+def test_a_link_to_a_form_reaches_no_service(url: str, service: str) -> None:
+    """Another site may lead to a form, but not with a signature in the link."""
+    link = f"/forms/any?X-Amz-Credential=any/20260101/us-east-1/{service}/aws4_request"
+    status, page = answered(url, "GET", link, Sec_Fetch_Site="cross-site")
+    if service == "execute-api":  # a signature for the routes of forms themselves
+        assert b"<!doctype html>" in page
+    else:
+        assert (status, code_of(json.loads(page))) == (403, "HF278")
+    assert (
+        answered(url, "GET", "/forms/any?AWSAccessKeyId=a", Sec_Fetch_Site="cross-site")[0] == 403
+    )
+
+
+#: Every kind of route, each with a request that it would answer.
+DOORS = {
+    "a route": ("GET", "/workflows", {}),
+    "a route that changes something": ("POST", "/events", {}),
+    "the health": ("GET", "/health", {}),
+    "the clock": ("POST", "/clock", {}),
+    "the logs": ("GET", "/executions/any/logs", {}),
+    "a form": ("GET", "/forms/any", {}),
+    "the answer of a form": ("POST", "/forms/any", {}),
+    "Step Functions": ("POST", "/", {"X-Amz-Target": "AWSStepFunctions.ListActivities"}),
+    "a service": ("GET", "/?X-Amz-Credential=a/20260101/us-east-1/s3/aws4_request", {}),
+    "a service by a form": ("POST", "/?Action=ListQueues", {"Content-Type": FORM}),
+    "a preflight": ("OPTIONS", "/executions", {"Access-Control-Request-Method": "POST"}),
+    "a preflight of a service": ("OPTIONS", "/bucket/key", {"X-Amz-Date": "any"}),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_refuses_another_site_and_another_name(url: str, door: str) -> None:
+    method, path, headers = DOORS[door]
+    port = urlsplit(url).port
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    own = f"Host: 127.0.0.1:{port}\r\n"
+    for foreign in (
+        "",
+        f"Host: evil.example:{port}\r\n",
+        f"Host: [::1]:{port}\r\n",
+        own + "Host: evil.example\r\n",
+        own + "Origin: http://evil.example\r\n",
+        own + "Origin: null\r\n",
+    ):
+        sent = f"{method} {path} HTTP/1.1\r\n{foreign}{lines}Content-Length: 0\r\n\r\n"
+        got = exchange(url, sent.encode())
+        assert got.startswith(b"HTTP/1.1 403 "), (foreign, got)
+        assert b'"HF278"' in got
+        assert b"access-control-allow" not in got.lower()
 
 
 def test_a_request_that_a_client_did_not_send_to_its_end_is_not_done(url: str) -> None:

@@ -165,6 +165,7 @@ class Unit:
         self.rest_arguments: dict[ast.expr, Any] = {}
         #: For each call with `*pair` and the lengths of such tuples, the call without stars.
         self.spread_calls: dict[tuple[ast.Call, tuple[int, ...]], ast.Call] = {}
+        self.spread_words: dict[tuple[ast.keyword, tuple[str, ...]], list[ast.keyword]] = {}
         #: For each conditional expression that contains steps, the `if` statement that replaces it.
         self.conditionals: dict[ast.IfExp, ast.If] = {}
         #: For each change of an inner list, the assignment that replaces the change. None when

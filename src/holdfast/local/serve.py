@@ -32,6 +32,7 @@ from holdfast.local.clock import LeadClock, SystemClock
 from holdfast.local.debugging import DebugClock, breakpoints
 from holdfast.local.gateway import LOOPBACK
 from holdfast.local.pump import Pump
+from holdfast.local.same_machine import require_local
 from holdfast.local.stack import LocalStack, local_stack, stored_stack
 from holdfast.local.task_lines import TaskLines, task_lines
 from holdfast.resources import FORMS_PATH
@@ -213,9 +214,10 @@ class _Request(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         try:
-            self._require_local()
             headers = {name.lower(): value for name, value in self.headers.items()}
-            if endpoint.is_for_aws(self.command, self.path, headers):
+            is_for_aws = endpoint.is_for_aws(self.command, self.path, headers)
+            self._require_local(is_for_aws)
+            if is_for_aws:
                 self._serve_aws(headers)
                 return
             body = self._read(self._body_length(BODY_BYTES_MAX))
@@ -324,31 +326,14 @@ class _Request(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _serve  # noqa: N815
 
-    def _require_local(self) -> None:
-        host, port = self.headers.get("Host", ""), self.server.server_address[1]
-        own = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
-        origin = self.headers.get("Origin")
-        # These names are safe, too, because no name server can make them point to this machine.
-        # Clients of Step Functions put `sync-` before the address for one operation, and names
-        # under `.localhost` are always local.
-        is_own = host == f"sync-{LOOPBACK}:{port}" or host.endswith(f".localhost:{port}")
-        # Check the site that the browser reports, too. A browser names no origin for a simple GET,
-        # and some services change data on a GET.
-        site = self.headers.get("Sec-Fetch-Site", "none")
-        if self.command == "GET" and self.path.startswith(FORMS_PATH):
-            # A link in a mail may lead here from another site. Showing a form changes nothing.
-            site = "none"
-        if (
-            (host not in own and not is_own)
-            or (origin is not None and origin.removeprefix("http://") not in own)
-            or site not in {"none", "same-origin"}
-        ):
-            raise RequestError(
-                "HF278",
-                "the request comes from elsewhere",
-                status=403,
-                help=f"`serve` answers programs on this machine, at http://{LOOPBACK}:{port}",
-            )
+    def _require_local(self, is_for_aws: bool) -> None:
+        values: dict[str, list[str]] = {}
+        for name, value in self.headers.items():
+            values.setdefault(name.lower(), []).append(value)
+        # A link in a mail may lead to a form from another site. Showing a form changes nothing, but
+        # a request to a service of AWS under such a path could.
+        is_form = self.command == "GET" and self.path.startswith(FORMS_PATH) and not is_for_aws
+        require_local(values, self.server.server_address[1], may_be_linked=is_form)
 
     def _body_length(self, bytes_max: int) -> int:
         if "Transfer-Encoding" in self.headers:

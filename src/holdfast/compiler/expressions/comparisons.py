@@ -14,9 +14,9 @@ from holdfast.compiler.expressions.operators import SYMBOLS, as_number
 from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.set_values import compared_sets, is_any, is_scalar
 from holdfast.compiler.expressions.unknowns import beside, in_any, ordered
@@ -92,7 +92,7 @@ def compare(
         case ast.In() | ast.NotIn():
             found = _membership(unit, node, left, right)
             is_negative = isinstance(operator, ast.NotIn)
-            query = FunctionCall("not", (found.query,)) if is_negative else found.query
+            query = invoke("not", found.query) if is_negative else found.query
             return TypedQuery(query, found.type, fails | found.fails)
         case _:
             return _order(unit, node, SYMBOLS[type(operator)], left, right)
@@ -300,9 +300,9 @@ def _order_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str:
 def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) -> TypedQuery:
     key = sought(of.type, item) if isinstance(of.type, DictOf) else None
     if key is not None:
-        return TypedQuery(FunctionCall("exists", (FunctionCall("lookup", (of.query, key)),)), BOOL)
+        return TypedQuery(invoke("exists", invoke("lookup", of.query, key)), BOOL)
     if is_text(as_text(of.type)) and is_text(as_text(item.type)):
-        return TypedQuery(FunctionCall("contains", (of.query, item.query)), BOOL)
+        return TypedQuery(invoke("contains", of.query, item.query), BOOL)
     if of.type == UNKNOWN and is_text(item.type):
         return in_any(item, of)
     element = of.type.element if isinstance(of.type, SetOf) else element_of(of.type)

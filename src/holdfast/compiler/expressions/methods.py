@@ -28,8 +28,6 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     FieldOf,
-    Flat,
-    FunctionCall,
     FunctionLiteral,
     ItemOf,
     QueryTree,
@@ -37,12 +35,14 @@ from holdfast.compiler.expressions.query import (
     Variable,
     guard,
     hold,
+    invoke,
     items_of,
+    mapped,
 )
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
-from holdfast.compiler.expressions.unknowns import as_kind, texts_of
+from holdfast.compiler.expressions.unknowns import as_kind, number_of, texts_of
 from holdfast.compiler.library_calls import as_library_step, note_failure
 from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
@@ -280,8 +280,8 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
     if text is None or default.fails:
         return None
     found = hold(
-        FunctionCall("lookup", (value, text)),
-        lambda held: Conditional(FunctionCall("exists", (held,)), held, default.query),
+        invoke("lookup", value, text),
+        lambda held: Conditional(invoke("exists", held), held, default.query),
     )
     # The type is NEVER when no result of the service has this field; then only the default can be
     # the value.
@@ -302,15 +302,13 @@ def _values(
     if arguments:
         return None
     keys = texts_of_keys(value)
-    found = FunctionCall("lookup", (value, Variable("_key")))
+    found = invoke("lookup", value, Variable("_key"))
     if not may_be_list(type_.value):
-        query: QueryTree = Flat(FunctionCall("map", (keys, FunctionLiteral(("_key",), found))))
+        query: QueryTree = mapped(keys, ("_key",), found)
     else:
         one = items_of(found, is_list=is_list(type_.value))
-        longer = FunctionLiteral(
-            ("_done", "_key"), FunctionCall("append", (Variable("_done"), one))
-        )
-        query = FunctionCall("reduce", (keys, longer, ArrayOf(())))
+        longer = FunctionLiteral(("_done", "_key"), invoke("append", Variable("_done"), one))
+        query = invoke("reduce", keys, longer, ArrayOf(()))
     return query, ListOf(type_.value), CANNOT_FAIL
 
 
@@ -325,11 +323,9 @@ def _index(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> 
             return None
 
     def search(held: QueryTree) -> QueryTree:
-        last = Binary("-", FunctionCall("count", (value,)), Constant(1))
+        last = Binary("-", invoke("count", value), Constant(1))
         is_equal = Binary("=", ItemOf(value, Variable("_n")), held)
-        places = FunctionCall(
-            "filter", (RangeOf(Constant(0), last), FunctionLiteral(("_n",), is_equal))
-        )
+        places = invoke("filter", RangeOf(Constant(0), last), FunctionLiteral(("_n",), is_equal))
         return guard(ItemOf(places, Constant(0)), "ValueError: the value is not in the list")
 
     return hold(wanted.query, search, "_wanted"), INT, frozenset({"ValueError"})
@@ -343,9 +339,8 @@ def _count(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> 
             return None
 
     def number(held: QueryTree) -> QueryTree:
-        is_equal = Binary("=", Variable("_item"), held)
-        one = FunctionLiteral(("_item",), Conditional(is_equal, Constant(1), Constant(0)))
-        return FunctionCall("sum", (Flat(FunctionCall("map", (value, one))),))
+        one = number_of(Binary("=", Variable("_item"), held))
+        return invoke("sum", mapped(value, ("_item",), one))
 
     return hold(wanted.query, number, "_wanted"), INT, CANNOT_FAIL
 

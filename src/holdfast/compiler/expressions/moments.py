@@ -21,10 +21,10 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     QueryTree,
     failure,
     hold,
+    invoke,
 )
 from holdfast.compiler.types.types import BOOL, DATE, DATETIME, DURATION, ELAPSED, INT, Type
 
@@ -102,7 +102,7 @@ def _elapsed(later: QueryTree, earlier: QueryTree) -> QueryTree:
 
 def _with_fraction(whole: QueryTree, micros: QueryTree) -> QueryTree:
     # A number holds each microsecond of 285 years. A longer difference with a fraction is an error.
-    is_exact = Binary("<", FunctionCall("abs", (whole,)), Constant(_EXACT_SECONDS))
+    is_exact = Binary("<", invoke("abs", whole), Constant(_EXACT_SECONDS))
     total = Binary("+", Binary("*", whole, Constant(1_000_000)), micros)
     exact = Conditional(is_exact, _divided(total, 1_000_000), failure(_OUT_OF_RANGE))
     return Conditional(Binary("=", micros, Constant(0)), whole, exact)
@@ -110,7 +110,7 @@ def _with_fraction(whole: QueryTree, micros: QueryTree) -> QueryTree:
 
 def _micros(text: QueryTree) -> QueryTree:
     digits = _part(text, _CLOCK_SIZE + 1, _FRACTION_SIZE - 1)
-    return Conditional(_has_fraction(text), FunctionCall("number", (digits,)), Constant(0))
+    return Conditional(_has_fraction(text), invoke("number", digits), Constant(0))
 
 
 def _moved(symbol: str, start: TypedQuery, seconds: QueryTree) -> Combined:
@@ -161,15 +161,13 @@ def stays_in_range(symbol: str, left: TypedQuery, right: TypedQuery) -> QueryTre
 
 def _is_known(millis: QueryTree) -> QueryTree:
     return Binary(
-        "and",
-        Binary(">=", millis, Constant(_FIRST_MS)),
-        Binary("<", millis, Constant(_END_MS)),
+        "and", Binary(">=", millis, Constant(_FIRST_MS)), Binary("<", millis, Constant(_END_MS))
     )
 
 
 def _written(millis: QueryTree, picture: QueryTree) -> QueryTree:
     def build(held: QueryTree) -> QueryTree:
-        text = FunctionCall("fromMillis", (held, picture))
+        text = invoke("fromMillis", held, picture)
         return Conditional(_is_known(held), text, failure(_OUT_OF_RANGE))
 
     return hold(millis, build, "_millis")
@@ -202,8 +200,8 @@ def sortable(text: QueryTree) -> QueryTree:
     # Count from one day earlier. The offset of a time on 0001-01-01 may lead to the day before it,
     # and the number must not be negative, because its text is compared.
     since = Binary("-", _clock_millis(text), Constant(_FIRST_MS - _DAY_MS))
-    seconds = FunctionCall("string", (FunctionCall("floor", (_divided(since, 1_000),)),))
-    digits = FunctionCall("pad", (seconds, Constant(-12), Constant("0")))
+    seconds = invoke("string", invoke("floor", _divided(since, 1_000)))
+    digits = invoke("pad", seconds, Constant(-12), Constant("0"))
     fraction = Conditional(
         _has_fraction(text), _part(text, _CLOCK_SIZE, _FRACTION_SIZE), Constant("")
     )
@@ -245,7 +243,7 @@ def part_of(base: TypedQuery, name: str) -> TypedQuery | None:
     is_part = name in (_PARTS if base.type == DATETIME else _PARTS_OF_DATE)
     if base.type not in (DATE, DATETIME) or not is_part:
         return None
-    return TypedQuery(FunctionCall("number", (_part(base.query, *_PARTS[name]),)), INT, base.fails)
+    return TypedQuery(invoke("number", _part(base.query, *_PARTS[name])), INT, base.fails)
 
 
 def iso_text(text: QueryTree, separator: str) -> QueryTree:
@@ -255,9 +253,7 @@ def iso_text(text: QueryTree, separator: str) -> QueryTree:
 
     def build(held: QueryTree) -> QueryTree:
         clock = _part(held, _TIME_START, _CLOCK_SIZE - _TIME_START)
-        rest = FunctionCall(
-            "replace", (_part(held, _CLOCK_SIZE), Constant("Z"), Constant("+00:00"))
-        )
+        rest = invoke("replace", _part(held, _CLOCK_SIZE), Constant("Z"), Constant("+00:00"))
         front = Binary("&", date_of(held), Constant(separator))
         return Binary("&", Binary("&", front, clock), rest)
 
@@ -275,14 +271,14 @@ def weekday_of(text: QueryTree) -> QueryTree:
     return hold(
         days,
         lambda held: Binary(
-            "-", held, Binary("*", Constant(7), FunctionCall("floor", (_divided(held, 7),)))
+            "-", held, Binary("*", Constant(7), invoke("floor", _divided(held, 7)))
         ),
         "_days",
     )
 
 
 def _whole_days(seconds: QueryTree) -> QueryTree:
-    return FunctionCall("floor", (_divided(seconds, _DAY_SECONDS),))
+    return invoke("floor", _divided(seconds, _DAY_SECONDS))
 
 
 def _divided(number: QueryTree, by: int) -> QueryTree:
@@ -290,10 +286,10 @@ def _divided(number: QueryTree, by: int) -> QueryTree:
 
 
 def _millis(text: QueryTree) -> QueryTree:
-    return FunctionCall("toMillis", (text,))
+    return invoke("toMillis", text)
 
 
 def _part(text: QueryTree, start: int | QueryTree, size: int | None = None) -> QueryTree:
     first = Constant(start) if isinstance(start, int) else start
-    given = (text, first) if size is None else (text, first, Constant(size))
-    return FunctionCall("substring", given)
+    given = (first,) if size is None else (first, Constant(size))
+    return invoke("substring", text, *given)

@@ -23,8 +23,6 @@ from holdfast.compiler.expressions.query import (
     Block,
     Conditional,
     Constant,
-    Flat,
-    FunctionCall,
     FunctionLiteral,
     Negative,
     QueryTree,
@@ -32,6 +30,9 @@ from holdfast.compiler.expressions.query import (
     Variable,
     failure,
     hold,
+    invoke,
+    is_kind,
+    mapped,
 )
 from holdfast.compiler.expressions.remainders import float_floor, float_modulo
 from holdfast.compiler.expressions.set_values import combined_sets
@@ -162,7 +163,7 @@ def as_number(value: TypedQuery) -> TypedQuery:
         return value._replace(query=number_of(value.query), type=INT)
 
     def build(held: QueryTree) -> QueryTree:
-        is_bool = Binary("=", FunctionCall("type", (held,)), Constant("boolean"))
+        is_bool = is_kind(held, "boolean")
         return Conditional(is_bool, number_of(held), held)
 
     type_ = join_all(INT if member == BOOL else member for member in members)
@@ -241,10 +242,10 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
     if symbol == "+" and isinstance(left.type, ListOf) and isinstance(right.type, ListOf):
         if left.type.is_tuple != right.type.is_tuple:
             return None
-        return FunctionCall("append", (a, b)), join(left.type, right.type), _CANNOT_FAIL
+        return invoke("append", a, b), join(left.type, right.type), _CANNOT_FAIL
     if symbol == "|" and isinstance(left.type, DictOf) and isinstance(right.type, DictOf):
         type_ = join(left.type, right.type)
-        merged = FunctionCall("merge", (ArrayOf((a, b)),))
+        merged = invoke("merge", ArrayOf((a, b)))
         return (merged, type_, _CANNOT_FAIL) if isinstance(type_, DictOf) else None
     if symbol == "*" and {left.type, right.type} > {INT}:
         times = _repeated(left, right) if right.type == INT else _repeated(right, left)
@@ -275,17 +276,15 @@ def _repeated(value: TypedQuery, times: TypedQuery) -> _Combined | None:
         done, names = Variable("_done"), ("_done", "_n")
 
         def listed(held: QueryTree) -> QueryTree:
-            longer = FunctionLiteral(names, FunctionCall("append", (done, held)))
-            return FunctionCall("reduce", (numbers, longer, ArrayOf(())))
+            longer = FunctionLiteral(names, invoke("append", done, held))
+            return invoke("reduce", numbers, longer, ArrayOf(()))
 
         return hold(value.query, listed, "_list"), value.type, _CANNOT_FAIL
     if not is_text(value.type):
         return None
 
     def texts(held: QueryTree) -> QueryTree:
-        return FunctionCall(
-            "join", (Flat(FunctionCall("map", (numbers, FunctionLiteral(("_n",), held)))),)
-        )
+        return invoke("join", mapped(numbers, ("_n",), held))
 
     return hold(value.query, texts, "_text"), STR, _CANNOT_FAIL
 
@@ -324,7 +323,7 @@ def _computed_power(base: QueryTree, exponent: QueryTree) -> _Combined:
     def build(times: QueryTree, factor: QueryTree) -> QueryTree:
         longer = FunctionLiteral(("_power", "_n"), Binary("*", Variable("_power"), factor))
         numbers = RangeOf(Constant(1), times)
-        product = FunctionCall("reduce", (numbers, longer, Constant(1)))
+        product = invoke("reduce", numbers, longer, Constant(1))
         is_negative = Binary("<", times, Constant(0))
         return Conditional(is_negative, failure("ValueError: a negative exponent"), product)
 
@@ -352,7 +351,7 @@ def _number(left: Type, right: Type) -> Type:
 
 
 def _floor(a: QueryTree, b: QueryTree) -> QueryTree:
-    return FunctionCall("floor", (Binary("/", a, b),))
+    return invoke("floor", Binary("/", a, b))
 
 
 def _modulo(a: QueryTree, b: QueryTree) -> QueryTree:
@@ -450,21 +449,19 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
     match type_:
         case Union() if is_duration(type_):
             zeros = ArrayOf((Constant(0), Constant(iso_of(timedelta()))))
-            return FunctionCall("not", (Binary("in", query, zeros),))
+            return invoke("not", Binary("in", query, zeros))
         case Union(members) if all(_truth(query, member) == TRUE for member in members):
             return TRUE
         case Union(members):
             return truth_of_any(query) if all(map(_has_truth_of_json, members)) else None
         case ListOf() | SetOf():
-            return Binary(">", FunctionCall("count", (query,)), Constant(0))
+            return Binary(">", invoke("count", query), Constant(0))
         case TupleOf(elements):
             return TRUE if elements else FALSE
         case ErrorOf():
             return TRUE
         case DictOf():
-            return Binary(
-                ">", FunctionCall("count", (FunctionCall("keys", (query,)),)), Constant(0)
-            )
+            return Binary(">", invoke("count", invoke("keys", query)), Constant(0))
         case EnumOf(cls) if not issubclass(cls, str | int):
             return TRUE
         case ModelOf(model) if not hasattr(model, "__bool__") and not hasattr(model, "__len__"):

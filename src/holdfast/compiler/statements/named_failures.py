@@ -49,10 +49,10 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     ObjectOf,
     QueryTree,
     Variable,
+    invoke,
 )
 from holdfast.compiler.expressions.subscripts import has_item
 from holdfast.compiler.expressions.unknowns import as_kind
@@ -300,7 +300,7 @@ def _text_with(
         return (), TypedQuery(Constant(text), STR)
     rest = Constant(f" {after}")
     if value.type == INT:
-        shown: QueryTree = FunctionCall("string", (value.query,))
+        shown: QueryTree = invoke("string", value.query)
         return (), TypedQuery(Binary("&", shown, rest), STR)
     if is_text(value.type):
         made, key = written_key(statements, node, value)
@@ -329,7 +329,7 @@ def _with_number(text: str, number: int, size: QueryTree) -> QueryTree:
     before, found, after = text.partition(f"got {number}")
     if not found:
         return Constant(text)
-    shown = FunctionCall("string", (size,))
+    shown = invoke("string", size)
     return Binary("&", Binary("&", Constant(f"{before}got "), shown), Constant(after))
 
 

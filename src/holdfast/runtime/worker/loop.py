@@ -251,7 +251,7 @@ class Processing(Committing):
         if self.claims is not None:
             yield from self.claims.give_back()
         event, state = self.errand.body.get("event"), self.log.state
-        if event is None or state is None or event["id"] in state.used_events:
+        if event is None or (state is not None and event["id"] in state.used_events):
             return
         if self.errand.is_recovering or "claim" in event:
             # Imported here because few events come to an execution that does not use them.
