@@ -26,6 +26,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.sets import is_hashable, members
 from holdfast.compiler.library_calls import note_failure
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
@@ -176,10 +177,7 @@ def _of_class(expressions: Expressions, node: ast.Compare) -> TypedQuery | None:
         )
         test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), flag)])
     whole = ast.UnaryOp(ast.Not(), test) if is_negative else test
-    for part in ast.walk(whole):
-        if isinstance(part, ast.expr) and not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return expressions.lower(expressions.unit.rewritten(node, whole))
+    return expressions.lower(expressions.unit.rewritten(node, located(whole, node)))
 
 
 def _all_of(tests: list[TypedQuery]) -> TypedQuery:

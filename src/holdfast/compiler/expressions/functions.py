@@ -58,6 +58,7 @@ from holdfast.compiler.expressions.unknowns import (
 )
 from holdfast.compiler.expressions.zips import lower_zip
 from holdfast.compiler.library_calls import as_library_step, is_caught
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import (
@@ -151,9 +152,8 @@ def _replace(lowering: Expressions, node: ast.Call) -> TypedQuery:
         return refuse_call(lowering, node, "takes a dataclass", 'replace(cart, status="closed")')
     names = [ast.copy_location(ast.Constant(word.arg), word.value) for word in node.keywords]
     changes = ast.Dict(list(names), [word.value for word in node.keywords])
-    update = [ast.keyword("update", ast.copy_location(changes, node))]
-    call = ast.copy_location(ast.Call(node.func, [], update), node)
-    return copy_with(lowering, call, value, value.type)
+    call = ast.Call(node.func, [], [ast.keyword("update", changes)])
+    return copy_with(lowering, located(call, node), value, value.type)
 
 
 def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
@@ -297,13 +297,10 @@ def _format(lowering: Expressions, node: ast.Call) -> TypedQuery:
     """Lower `format(x, ".2f")` like the f-string `f"{x:.2f}"`."""
     match node:
         case ast.Call(args=[value, spec], keywords=[]):
-            parts: list[ast.expr] = [spec]
-            if not isinstance(spec, ast.Constant):
-                parts = [ast.copy_location(ast.FormattedValue(spec, -1), node)]
-            written = ast.copy_location(ast.JoinedStr(parts), node)
-            part = ast.copy_location(ast.FormattedValue(value, -1, written), node)
-            whole = ast.copy_location(ast.JoinedStr([part]), node)
-            return lowering.lower(lowering.unit.rewritten(node, whole))
+            is_constant = isinstance(spec, ast.Constant)
+            written = ast.JoinedStr([spec if is_constant else ast.FormattedValue(spec, -1)])
+            whole = ast.JoinedStr([ast.FormattedValue(value, -1, written)])
+            return lowering.lower(lowering.unit.rewritten(node, located(whole, node)))
     return _str(lowering, node)
 
 

@@ -29,6 +29,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.sets import in_order, without_order
 from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key, number_of
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
@@ -199,7 +200,7 @@ def _spelled_out(expressions: Expressions, node: ast.Call, key: ast.expr) -> ast
     item: item.lower()`, `itemgetter(1)` gives `lambda item: item[1]`. `prices.get` over the keys of
     `prices` gives `lambda item: prices[item]`.
     """
-    item = ast.copy_location(ast.Name("item", ast.Load()), key)
+    item = ast.Name("item", ast.Load())
     match key:
         case ast.Attribute(value=owner, attr="get" | "__getitem__") if _goes_through(
             expressions, node, owner
@@ -218,14 +219,14 @@ def _spelled_out(expressions: Expressions, node: ast.Call, key: ast.expr) -> ast
         case ast.Name(id=name) if expressions.is_builtin(name):
             body = ast.Call(key, [item], [])
         case ast.Attribute(value=ast.Name(id="str"), attr=method) if expressions.is_builtin("str"):
-            body = ast.Call(ast.copy_location(ast.Attribute(item, method), key), [], [])
+            body = ast.Call(ast.Attribute(item, method), [], [])
         case ast.Name() | ast.Attribute():
             body = ast.Call(key, [item], [])
             if find_helper(expressions.unit, expressions.scope, body) is None:
                 return key
         case _:
             return key
-    made = ast.copy_location(ast.Lambda(_parameter("item"), ast.copy_location(body, key)), key)
+    made = located(ast.Lambda(_parameter("item"), body), key)
     return expressions.unit.made.setdefault(key, made)
 
 
@@ -308,7 +309,7 @@ def _decides(expressions: Expressions, key: ast.expr, element: Type) -> bool:
 
 def _first_of_pair(node: ast.Call) -> ast.Lambda:
     pair = ast.Lambda(_parameter("pair"), ast.Subscript(ast.Name("pair"), ast.Constant(0)))
-    return ast.fix_missing_locations(ast.copy_location(pair, node))
+    return located(pair, node)
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:

@@ -17,6 +17,7 @@ from holdfast.compiler.expressions.query import (
     guard,
     invoke,
 )
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.types.types import Type, bounded, element_of, is_refused, join
 
 if TYPE_CHECKING:
@@ -94,8 +95,5 @@ def _spelled_out(expressions: Expressions, function: ast.expr) -> ast.Lambda | N
     if known is not None:
         body = ast.BinOp(left, known(), right)
     parameters = ast.arguments([], [ast.arg("so_far"), ast.arg("item")], None, [], [], None, [])
-    made = ast.Lambda(parameters, body)
-    for part in ast.walk(made):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, function)
+    made = located(ast.Lambda(parameters, body), function)
     return expressions.unit.made.setdefault(function, made)

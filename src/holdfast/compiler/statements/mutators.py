@@ -34,6 +34,7 @@ from holdfast.compiler.expressions.removals import (
     without_first,
 )
 from holdfast.compiler.expressions.sets import is_hashable, without_order
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.statements.aliases import CHANGES
 from holdfast.compiler.statements.changes import changeable, give
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
@@ -152,10 +153,7 @@ def _insert(statements: Statements, call: ast.Call, _: TypedQuery) -> TypedQuery
     longer = ast.BinOp(ast.BinOp(before, ast.Add(), one), ast.Add(), after)
     if isinstance(place, ast.Constant) and place.value == 0:
         longer = ast.BinOp(one, ast.Add(), items)
-    for part in ast.walk(longer):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, call)
-    return statements.expressions.lower(longer)
+    return statements.expressions.lower(located(longer, call))
 
 
 def _remove(statements: Statements, call: ast.Call, current: TypedQuery) -> TypedQuery | None:

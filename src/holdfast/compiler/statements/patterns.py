@@ -26,6 +26,7 @@ from holdfast.compiler.expressions.query import (
     ItemOf,
     invoke,
 )
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.statements.subjects import (
     CaseMatch,
     PatternRefused,
@@ -404,10 +405,7 @@ def _subject_of(node: ast.AST) -> ast.Name:
 
 
 def _truth(expressions: Expressions, asked: ast.expr, node: ast.AST) -> TypedQuery:
-    for part in ast.walk(asked):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    found = expressions.truth(asked)
+    found = expressions.truth(located(asked, node))
     if is_refused(found.type):
         raise PatternRefused
     return found

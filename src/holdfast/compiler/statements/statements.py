@@ -724,9 +724,9 @@ class Statements:
         def change(part: ast.Name, values: list[ast.expr]) -> None:
             assert isinstance(call.func, ast.Attribute)
             function = ast.Attribute(part, call.func.attr, ast.Load())
-            changed = ast.Call(ast.copy_location(function, call.func), values, call.keywords)
-            inner = ast.Expr(ast.copy_location(changed, call))
-            self._expression_statement(ast.copy_location(inner, node), inner.value)
+            function = ast.copy_location(function, call.func)
+            changed = ast.copy_location(ast.Call(function, values, call.keywords), call)
+            self._expression_statement(ast.copy_location(ast.Expr(changed), node), changed)
 
         for argument in call.args:
             # Python reads the part before it evaluates the arguments.

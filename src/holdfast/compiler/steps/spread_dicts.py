@@ -28,6 +28,7 @@ from holdfast.compiler.expressions.query import (
     hold,
     invoke,
 )
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.signatures import required_parameters, signature_of
 from holdfast.compiler.steps.step_arguments import refuse, require_value
 from holdfast.compiler.steps.task_arguments import can_fit
@@ -93,10 +94,7 @@ def _argument(node: ast.expr, name: str) -> ast.keyword:
     match node:
         case ast.Call(func=ast.Attribute(value=owner)):
             value = ast.Attribute(owner, name, ast.Load())
-    for part in (value, *ast.iter_child_nodes(value)):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return ast.copy_location(ast.keyword(name, value), node)
+    return located(ast.keyword(name, value), node)
 
 
 def with_dict(
