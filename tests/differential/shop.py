@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import re
 from collections import Counter, defaultdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
 from functools import reduce
@@ -143,6 +143,7 @@ __all__ = [
     "summed",
     "task",
     "tidy_part",
+    "time",
     "timedelta",
     "timeout",
     "total_of",

@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.durations import in_seconds
-from holdfast.compiler.expressions.moments import compared_moments
+from holdfast.compiler.expressions.moments import are_moments, compared_moments
 from holdfast.compiler.expressions.operators import SYMBOLS, as_number
 from holdfast.compiler.expressions.query import (
     Binary,
@@ -130,7 +130,7 @@ def _equal(left: QueryTree, right: QueryTree, is_negative: bool) -> QueryTree:
 def _equality(
     unit: Unit, node: ast.expr, operator: ast.cmpop, left: TypedQuery, right: TypedQuery
 ) -> TypedQuery:
-    if left.type == right.type == DATETIME:
+    if are_moments(left, right):
         return compared_moments("!=" if isinstance(operator, ast.NotEq) else "=", left, right)
     if not are_comparable(left.type, right.type):
         return _refused_equality(unit, node, left.type, right.type)
@@ -263,7 +263,7 @@ def _order(
     unit: Unit, node: ast.expr, symbol: str, left: TypedQuery, right: TypedQuery
 ) -> TypedQuery:
     left, right = in_seconds(left), in_seconds(right)
-    if left.type == right.type == DATETIME:
+    if are_moments(left, right):
         return compared_moments(symbol, left, right)
     if left.type == right.type == UNKNOWN:
         return ordered(symbol, left, right)

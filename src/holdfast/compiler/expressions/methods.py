@@ -19,7 +19,7 @@ from holdfast.compiler.expressions.durations import in_seconds, is_duration
 from holdfast.compiler.expressions.formats import lower_format
 from holdfast.compiler.expressions.library_texts import class_of
 from holdfast.compiler.expressions.model_calls import dumped, dumped_text
-from holdfast.compiler.expressions.moments import date_of, iso_text, weekday_of
+from holdfast.compiler.expressions.moments import date_of, iso_text, time_of, weekday_of
 from holdfast.compiler.expressions.python_values import has_attribute
 from holdfast.compiler.expressions.query import (
     NULL,
@@ -55,6 +55,7 @@ from holdfast.compiler.types.types import (
     NONE,
     SECRET,
     STR,
+    TIME,
     UNKNOWN,
     DictOf,
     ListOf,
@@ -391,6 +392,10 @@ def _date(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> Metho
     return None if arguments else (date_of(value), DATE, CANNOT_FAIL)
 
 
+def _time(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    return None if arguments else (time_of(value), TIME, CANNOT_FAIL)
+
+
 #: The queries of these methods repeat the value, so the value is stored in a variable first and
 #: evaluated once.
 _TWICE: Final = frozenset(
@@ -407,6 +412,7 @@ _RULES: Final[Mapping[str, Mapping[str, MethodRule]]] = MappingProxyType(
         "date": {"isoformat": _isoformat, "weekday": _weekday, "isoweekday": _isoweekday},
         "datetime": {
             "date": _date,
+            "time": _time,
             "isoformat": _isoformat_of_moment,
             "weekday": _weekday,
             "isoweekday": _isoweekday,

@@ -1,4 +1,4 @@
-"""Dates and moments: sums with durations, differences, parts, and the order of moments.
+"""Dates, moments and times of day: sums with durations, differences, parts, and their order.
 
 Both are text, as pydantic writes it: `2026-03-01` and `2026-03-01T09:00:00.250000+01:00`. The first
 19 characters of a moment are its clock; a fraction of six digits and an offset may follow. Python
@@ -26,7 +26,7 @@ from holdfast.compiler.expressions.query import (
     hold,
     invoke,
 )
-from holdfast.compiler.types.types import BOOL, DATE, DATETIME, DURATION, ELAPSED, INT, Type
+from holdfast.compiler.types.types import BOOL, DATE, DATETIME, DURATION, ELAPSED, INT, TIME, Type
 
 Combined = tuple[QueryTree, Type, frozenset[str]]
 
@@ -46,7 +46,7 @@ OUT_OF_RANGE: Final = "date value out of range"
 _OUT_OF_RANGE: Final = f"OverflowError: {OUT_OF_RANGE}"
 MIXED: Final = "can't compare offset-naive and offset-aware datetimes"
 MIXED_DIFFERENCE: Final = "can't subtract offset-naive and offset-aware datetimes"
-_MIXED: Final = f"TypeError: {MIXED}"
+MIXED_TIMES: Final = "can't compare offset-naive and offset-aware times"
 _MIXED_DIFFERENCE: Final = f"TypeError: {MIXED_DIFFERENCE}"
 _EXACT_SECONDS: Final = 9_000_000_000
 #: For each part of the text of a time, the position of its first character and its length.
@@ -60,7 +60,15 @@ _PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "second": (17, 2),
     }
 )
-_PARTS_OF_DATE: Final = ("year", "month", "day")
+_PARTS_OF: Final[Mapping[Type, tuple[str, ...]]] = MappingProxyType(
+    {
+        DATE: ("year", "month", "day"),
+        DATETIME: tuple(_PARTS),
+        TIME: ("hour", "minute", "second"),
+    }
+)
+#: The day that stands before a time of day, where two of them are compared.
+_ANY_DAY: Final = "2000-01-01T"
 
 
 def combined_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> Combined | None:
@@ -143,8 +151,18 @@ def moves_moment(operator: ast.operator, left: TypedQuery, right: TypedQuery) ->
 
 
 def are_moments(left: TypedQuery, right: TypedQuery) -> bool:
-    """Return True for two moments, of which one may have no time zone."""
-    return left.type == right.type == DATETIME
+    """Return True for two moments, or two times of day, of which one may have no time zone."""
+    return left.type == right.type and left.type in (DATETIME, TIME)
+
+
+def mixed_text(type_: Type) -> str:
+    """Return Python's error for the order of two such values, of which one has no time zone."""
+    return MIXED if type_ == DATETIME else MIXED_TIMES
+
+
+def moment_text(value: TypedQuery) -> QueryTree:
+    """Return the text of the moment; that of a day with the time of day, for a time."""
+    return Binary("&", Constant(_ANY_DAY), value.query) if value.type == TIME else value.query
 
 
 def stays_in_range(symbol: str, left: TypedQuery, right: TypedQuery) -> QueryTree:
@@ -174,17 +192,20 @@ def _written(millis: QueryTree, picture: QueryTree) -> QueryTree:
 
 
 def compared_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQuery:
-    """Lower `==`, `!=` and the orders of two moments to a comparison of sortable texts."""
+    """Lower `==`, `!=` and the orders of two moments, or of two times of day, to a comparison of
+    sortable texts.
+    """
     is_order = symbol not in ("=", "!=")
-    mixed: QueryTree = failure(_MIXED) if is_order else Constant(symbol == "!=")
+    error = failure(f"TypeError: {mixed_text(left.type)}")
+    mixed: QueryTree = error if is_order else Constant(symbol == "!=")
 
     def build(one: QueryTree, other: QueryTree) -> QueryTree:
         is_alike = Binary("=", has_offset(one), has_offset(other))
         return Conditional(is_alike, Binary(symbol, sortable(one), sortable(other)), mixed)
 
     query = hold(
-        left.query,
-        lambda one: hold(right.query, lambda other: build(one, other), "_other_moment"),
+        moment_text(left),
+        lambda one: hold(moment_text(right), lambda other: build(one, other), "_other_moment"),
         "_moment",
     )
     fails = left.fails | right.fails | ({"TypeError"} if is_order else set())
@@ -240,10 +261,11 @@ def part_of(base: TypedQuery, name: str) -> TypedQuery | None:
             "_seconds",
         )
         return TypedQuery(query, INT, held.fails)
-    is_part = name in (_PARTS if base.type == DATETIME else _PARTS_OF_DATE)
-    if base.type not in (DATE, DATETIME) or not is_part:
+    if name not in _PARTS_OF.get(base.type, ()):
         return None
-    return TypedQuery(invoke("number", _part(base.query, *_PARTS[name])), INT, base.fails)
+    start, size = _PARTS[name]
+    first = start - _TIME_START if base.type == TIME else start
+    return TypedQuery(invoke("number", _part(base.query, first, size)), INT, base.fails)
 
 
 def iso_text(text: QueryTree, separator: str) -> QueryTree:
@@ -263,6 +285,16 @@ def iso_text(text: QueryTree, separator: str) -> QueryTree:
 def date_of(text: QueryTree) -> QueryTree:
     """Return the date of a moment, by its own clock."""
     return _part(text, 0, 10)
+
+
+def time_of(text: QueryTree) -> QueryTree:
+    """Return the time of day of a moment, by its own clock and without its offset."""
+
+    def build(held: QueryTree) -> QueryTree:
+        size = Binary("-", _after_fraction(held), Constant(_TIME_START))
+        return invoke("substring", held, Constant(_TIME_START), size)
+
+    return hold(text, build, "_moment")
 
 
 def weekday_of(text: QueryTree) -> QueryTree:

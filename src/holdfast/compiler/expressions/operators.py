@@ -50,6 +50,7 @@ from holdfast.compiler.types.types import (
     DATETIME,
     DECIMAL,
     DURATION,
+    ELAPSED,
     FLOAT,
     INT,
     NEVER,
@@ -259,6 +260,8 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
         return Binary(symbol, a, b), DURATION, _CANNOT_FAIL
     if symbol == "*" and {left.type, right.type} == {DURATION, INT}:
         return Binary(symbol, a, b), DURATION, _CANNOT_FAIL
+    if symbol in ("/", "//", "%") and {left.type, right.type} <= {DURATION, ELAPSED}:
+        return _ratio(symbol, left, right)
     if symbol == "/" and both_numbers:
         return _divide(a, b, FLOAT, lambda x, y: Binary("/", x, y))
     if symbol in ("//", "%") and both_numbers:
@@ -267,6 +270,29 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
             return _divide(a, b, FLOAT, build)
         return _divide(a, b, INT, _floor if symbol == "//" else _modulo)
     return None
+
+
+def _ratio(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | None:
+    """Lower `/`, `//` and `%` of two durations. Python divides whole microseconds."""
+    a, b = left.query, right.query
+    if left.type != right.type or left.type == ELAPSED:
+        a, b = _microseconds(left), _microseconds(right)
+    match symbol:
+        case "/":
+            return _divide(a, b, FLOAT, lambda x, y: Binary("/", x, y))
+        case "//":
+            return _divide(a, b, INT, _floor)
+        case _ if left.type == right.type == DURATION:
+            return _divide(a, b, DURATION, _modulo)
+        case _:
+            return None
+
+
+def _microseconds(value: TypedQuery) -> QueryTree:
+    if isinstance(value.query, Constant) and isinstance(value.query.value, int):
+        return Constant(value.query.value * 1_000_000)
+    micros = Binary("*", value.query, Constant(1_000_000))
+    return invoke("round", micros) if value.type == ELAPSED else micros
 
 
 def _repeated(value: TypedQuery, times: TypedQuery) -> _Combined | None:
