@@ -15,6 +15,7 @@ from holdfast.core.run_ids import spread_of
 from holdfast.errors import HoldfastBug, ServiceFault
 from holdfast.limits import VISIBILITY_SECONDS
 from holdfast.runtime import messages
+from holdfast.runtime.commands import schedules
 from holdfast.runtime.effects import Effect, Message, PutIfAbsent, Send
 from holdfast.runtime.storage.format_control import SPREAD_MINTED_MS
 from holdfast.runtime.worker.leases import ReceivedMessage
@@ -267,3 +268,20 @@ def test_a_delivery_knows_whether_others_would_die_with_its_worker(
     found.work()
 
     assert seen == [True, False, False]
+
+
+def test_a_sweep_stores_the_schedules_of_the_code_for_the_tenant_of_iam_callers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deployed: list[tuple[str, Any]] = []
+
+    def deploy(tenant: str, plans: Any) -> Any:
+        deployed.append((tenant, plans))
+        return
+        yield  # a handler is a generator
+
+    monkeypatch.setattr(schedules, "deploy", deploy)
+    found = site(chain(1))
+    found.host.schedules = {}
+    found.host.sweeper(Context())
+    assert deployed == [("default", found.host.schedules)]
