@@ -145,7 +145,7 @@ EMPTY = [
     *(["show", ""], ["history", ""], ["stop", ""], ["claim", ""], ["doctor", ""], ["backup", ""]),
     *(["init", ""], ["workflows", ""], ["limit", "set", "", "--rate", "5/s", "--reason", "why"]),
     *(["pause", "x", "--reason", ""], ["event", "paid", "--key", ""], ["list", "--stack", ""]),
-    ["delegate", "x:0.1", "--to", ""],
+    *(["delegate", "x:0.1", "--to", ""], ["start", "approve", "--input", ""]),
 ]
 
 
