@@ -166,7 +166,7 @@ _ITERATORS: Final = (
 
 
 def gives_iterator(expressions: Expressions, node: ast.Call) -> bool:
-    """Return True for `chain(a, b)` and the like: it can be gone through once, and is no list."""
+    """Return True for `chain(a, b)` and the like, which gives its items only once."""
     if not expressions.is_outside(node.func):
         return False
     found = expressions.unit.outside(node.func)

@@ -461,8 +461,8 @@ def _separate_copy(text: str, type_: Type, depth: int, level: int = 0) -> str:
 
 @contextmanager
 def keeping_facts(statements: Statements, name: str, path: str) -> Iterator[dict[str, Type]]:
-    """Change the part of `name` at `path`. What is known about its other parts stays true; the
-    block adds what it knows about the new part.
+    """Change the part of `name` at `path`. The facts about its other parts stay true; the block
+    adds the facts about the new part.
     """
     environment = statements.flow.environment
     assert environment is not None

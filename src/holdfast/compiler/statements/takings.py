@@ -118,8 +118,8 @@ def _distinct_default(statements: Statements, node: ast.Call, name: str) -> int:
 def _levels_of_taken(
     statements: Statements, node: ast.Call, name: str, values: list[TypedQuery]
 ) -> int:
-    """Return how many levels of the result of `pop` no name refers to: the list or dict does not
-    lead to it any more. `d.pop(key, default)` may give the default.
+    """Return how many levels of the result of `pop` no name refers to: the list or dict no
+    longer contains it. `d.pop(key, default)` may give the default.
     """
     entry = statements.entry(name)
     levels = max(0, entry.owned - 1) if isinstance(entry, Held) else 0
