@@ -26,6 +26,11 @@ _MATCHES: Final = (
     ("list[int]", ("[]", "[~int, 1]", "[~int, *~list[int]]")),
     ("list[str]", ('["a", ~str]', "[_]")),
     ("Card | Transfer", ("Card(digits=~str)", "Transfer() as ~Transfer")),
+    (
+        "Line | Transfer | str | None",
+        ("Line(qty=~int)", "str(~str)", "Transfer(iban='a')", "Transfer() as ~Transfer", "None"),
+    ),
+    ("Line | Transfer | str | None", ("str() | None", "Line() as ~Line")),
     ("int", ("0", "~int if b")),
     ("dict[str, int]", ('{"a": ~int}', '{"k": 0 | 2, **~dict[str, int]}', "{}")),
     ("dict[str, Any]", ('{"k": True, "a": str(~str)}', '{"k": int(~int), "a": _}')),

@@ -51,6 +51,7 @@ PARAMETERS: Final = {
     "day": "date",
     "grace": "timedelta",
     "pay": "Card | Transfer",
+    "mixed": "Line | Transfer | str | None",
     **everyday.PARAMETERS,
 }
 ELEMENTS: Final = {
@@ -70,6 +71,7 @@ PATTERNS: Final = {
         "summed(<int>, <int.>, *<list[int]>, scale=<int.>, a=<int>)",
         "summed(*<list[int]>)",
         "(pay.cents if isinstance(pay, Transfer) else 0)",
+        "(mixed.qty if isinstance(mixed, Line) else 1 if mixed is None else 2)",
         "max(<list[Line]>, key=lambda one: one.qty, default=line).qty",
         "<list[str]>.count(<str>)",
         "<str>.find('a')",

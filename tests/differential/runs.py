@@ -75,6 +75,7 @@ INPUTS: dict[str, list[Any]] = {
     "day": ["2026-01-02"],
     "grace": ["PT1H", "P1DT5S", "PT0S", "-PT10S"],
     "pay": [{"kind": "card", "digits": "42"}, {"kind": "transfer", "iban": "a"}],
+    "mixed": ["a", None, {"sku": "b", "qty": 2}, {"iban": "a"}, {"iban": "c", "cents": 4}, ""],
     **everyday.INPUTS,
 }
 #: Results of tasks with other types than those above.

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import re
 from collections import Counter, defaultdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
 from functools import reduce
@@ -134,6 +134,7 @@ __all__ = [
     "sleep",
     "sleep_until",
     "slow_part",
+    "spent",
     "spread",
     "start",
     "step",
@@ -142,6 +143,7 @@ __all__ = [
     "summed",
     "task",
     "tidy_part",
+    "time",
     "timedelta",
     "timeout",
     "total_of",
@@ -253,6 +255,11 @@ class Marked(Problem):
 @task
 def echo(value: int) -> int:
     return value
+
+
+@task
+def spent(sku: str, qty: int = 2, tags: list[str] | None = None, a: int = 0) -> int:
+    return qty + len(sku) + len(tags or ()) + a
 
 
 @task(timeout=minutes(10))

@@ -2,7 +2,10 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (compensating, each, parallel, workflow)
+from pydantic import SecretStr
+from typing_extensions import TypedDict
+
+from holdfast import (compensating, each, parallel, task, workflow)
 from tests.golden.shop import Order, charge, gather, notify, refund, vat
 
 
@@ -20,3 +23,23 @@ def flow(order: Order, n: int) -> None:
         undo(vat, 5)
         undo(refund)
     charge.options(timeout=n)(order.id, 5)
+
+
+class Bill(TypedDict):
+    order_id: str
+    cents: int
+
+
+@task
+def sign(text: str, token: SecretStr) -> None: ...
+
+
+@workflow
+def spread(bill: Bill, order: Order, counts: dict[str, int], texts: dict[str, str]) -> None:
+    charge("a", **bill)
+    notify(**bill)
+    charge(**order)
+    charge(**order.lines)
+    refund(**counts)
+    sign(**texts)
+    charge(**counts, **counts)

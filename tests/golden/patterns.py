@@ -20,7 +20,8 @@ class Dog(BaseModel):
 
 @workflow
 def flow(
-    order: Order, d: dict[str, int], pet: Cat | Dog, colour: Colour, anything: Any, n: int | str
+    order: Order, d: dict[str, int], pet: Cat | Dog, colour: Colour, anything: Any, n: int | str,
+    size: int | float,
 ) -> str:
     match d:
         case {"a": 1}:
@@ -67,7 +68,7 @@ def flow(
     match anything:
         case Payment():
             pass
-    match n:
+    match size:
         case int():
             late = "number"
     match n:

@@ -20,9 +20,18 @@ class Voucher(BaseModel):
     code: str
 
 
+class Cat(BaseModel):
+    name: str
+
+
+class Dog(BaseModel):
+    name: str
+    age: int = 1
+
+
 @workflow
-def flow(either: Line | Payment, paid: Cash | Voucher, number: int | float, maybe: Cash | None) -> None:
-    a = isinstance(either, Line)
+def flow(either: Line | Payment, pet: Cat | Dog, paid: Cash | Voucher, number: int | float, maybe: Cash | None) -> None:
+    a = isinstance(pet, Dog)
     b = paid.code
     c = isinstance(number, int)
     d = maybe.cents

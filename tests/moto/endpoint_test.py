@@ -224,6 +224,16 @@ def test_a_function_answers_as_the_python_runtime_does(function: Any) -> None:
     assert "FunctionError" not in answer
 
 
+@pytest.mark.parametrize(("kind", "status"), [("Event", 202), ("DryRun", 204)])
+def test_a_call_that_awaits_no_result_names_no_executed_version(
+    function: Any, kind: str, status: int
+) -> None:
+    call = function("def handler(event, context):\n    return event\n")
+    answer = call({"x": 1}, InvocationType=kind)
+    assert (answer["StatusCode"], answer["Payload"]) == (status, "")
+    assert "ExecutedVersion" not in answer
+
+
 def test_an_exception_of_a_function_reads_as_on_aws(function: Any) -> None:
     source = "import deep\ndef handler(event, context):\n    deep.dig(event)\n"
     deep = "def dig(event):\n    raise KeyError('gold')\n"

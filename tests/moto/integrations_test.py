@@ -163,6 +163,60 @@ def test_a_missing_member_is_refused_in_the_services_words(
     )
 
 
+@pytest.mark.parametrize(
+    ("target", "arguments", "error", "words"),
+    [
+        (
+            "events:putEvents",
+            {"Entries": []},
+            "EventBridge.AmazonEventBridgeException",
+            (
+                "Value '[]' at 'entries' failed to satisfy constraint: Member must have length "
+                "greater than or equal to 1"
+            ),
+        ),
+        (
+            "events:putEvents",
+            {"Entries": None},
+            "EventBridge.AmazonEventBridgeException",
+            "Value null at 'entries' failed to satisfy constraint: Member must not be null",
+        ),
+        (
+            "aws-sdk:secretsmanager:getSecretValue",
+            {"SecretId": ""},
+            "SecretsManager.SecretsManagerException",
+            (
+                "Value '' at 'secretId' failed to satisfy constraint: Member must have length "
+                "greater than or equal to 1"
+            ),
+        ),
+        (
+            "aws-sdk:cloudwatchlogs:createLogGroup",
+            {"LogGroupName": ""},
+            "CloudWatchLogs.InvalidParameterException",
+            (
+                "Value '' at 'logGroupName' failed to satisfy constraint: Member must have length "
+                "greater than or equal to 1"
+            ),
+        ),
+    ],
+)
+def test_an_empty_member_is_refused_in_the_services_words(
+    call: Callable[..., Any], target: str, arguments: Any, error: str, words: str
+) -> None:
+    failed = call(target, arguments)
+    assert failed.error == error
+    assert failed.cause.startswith(f"1 validation error detected: {words} (Service: ")
+
+
+def test_a_key_of_another_type_does_not_match_the_schema(
+    call: Callable[..., Any], table: str
+) -> None:
+    failed = call("dynamodb:getItem", {"TableName": table, "Key": {"id": {"N": "1"}}})
+    assert failed.error == "DynamoDB.AmazonDynamoDBException"
+    assert failed.cause.startswith("The provided key element does not match the schema (Service: ")
+
+
 @pytest.mark.parametrize("body", [None, ""])
 def test_an_empty_message_is_refused_as_sqs_does(
     call: Callable[..., Any], queue: str, body: Any
@@ -228,7 +282,19 @@ def test_a_body_may_be_any_json_and_comes_back_as_text(
     got = call("aws-sdk:s3:getObject", {"Bucket": bucket, "Key": "k"})
     assert got.output["Body"] == written
     assert got.output["ContentType"] == "text/plain; charset=UTF-8"
+    assert got.output["ChecksumCRC32"] == checksum
+    assert got.output["ChecksumType"] == "FULL_OBJECT"
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", got.output["LastModified"])
+
+
+def test_an_object_without_a_checksum_is_read_without_one(
+    call: Callable[..., Any], clients: ServiceClients, bucket: str
+) -> None:
+    """What S3 answers without a checksum (a part of an object, an object of long ago)."""
+    clients.get("s3").put_object(Bucket=bucket, Key="k", Body=b"0123456789")
+    got = call("aws-sdk:s3:getObject", {"Bucket": bucket, "Key": "k", "Range": "bytes=2-4"})
+    assert got.output["Body"] == "234"
+    assert "ChecksumCRC32" not in got.output
 
 
 def test_an_sdk_response_without_fields_is_empty(call: Callable[..., Any]) -> None:
@@ -269,7 +335,11 @@ def test_events_name_the_execution_that_sent_them(
 
 def test_one_refused_event_fails_the_task(call: Callable[..., Any]) -> None:
     fields = {"DetailType": "t", "Source": "s", "Detail": {}}
-    entries = [fields, {"DetailType": "t", "Detail": {}}, fields | {"Detail": '"text"'}]
+    entries = [
+        fields | {"EventBusName": "none"},
+        {"DetailType": "t", "Detail": {}},
+        fields | {"Detail": '"text"'},
+    ]
     failed = call("events:putEvents", {"Entries": entries})
     assert failed.error == "EventBridge.FailedEntry"
     cause = json.loads(failed.cause)

@@ -245,6 +245,22 @@ def test_check_prints_its_findings_as_json(holdfast: Project) -> None:
     assert "refused.py:6:" in modules[0]["message"]
 
 
+def test_check_prints_the_warnings_of_aws_and_fails_with_them_only_when_strict(
+    holdfast: Project,
+) -> None:
+    fail = {"Type": "Fail", "Error": "$.error"}
+    machine = {"StartAt": "A", "States": {"A": fail}}
+    (holdfast.folder / "machine.json").write_text(json.dumps(machine))
+    assert holdfast("check", "machine.json") == 0
+    assert holdfast.printed.startswith(
+        "machine.json:1:60: warning[NO_PATH]: /States/A/Error: The value of 'Error' looks like a "
+        "JSONPath. Instead of 'Error', use 'ErrorPath' to evaluate it as a JSONPath at runtime.\n"
+    )
+    assert holdfast.printed.endswith("\n\naccepted, 1 warning\n")
+    assert holdfast("check", "--strict", "machine.json") == 1
+    assert holdfast.printed.endswith("\n\n1 problem\n")
+
+
 def test_check_has_nothing_to_say_about_a_good_machine(holdfast: Project) -> None:
     good = {"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}
     (holdfast.folder / "machine.json").write_text(json.dumps(good))

@@ -157,7 +157,7 @@ def test_an_end_after_more_than_a_day_costs_one_unit_more_for_its_snapshot() -> 
     assert bills[1][0].write_units - bills[0][0].write_units <= 1
 
 
-def test_an_event_costs_its_registration_itself_its_claim_and_one_record() -> None:
+def test_an_event_for_the_only_wait_costs_its_registration_itself_and_one_record() -> None:
     short, _ = bill_of(_after_a_task({"Type": "Wait", "Seconds": 10, "End": True}))
     shop = Shop(_after_a_task(wait_for("paid")))
     bill = Bill(shop)
@@ -166,9 +166,8 @@ def test_an_event_costs_its_registration_itself_its_claim_and_one_record() -> No
     shop.send_event()
     shop.world.run()
 
-    # got it 1 (as fired), + 1 + 1, the claim, and 1 that the sweeper writes for all the starts of a
-    # minute
-    assert bill.usage().write_units - short.write_units == 4
+    # got it 1 (as fired), + 1 + 1, and 1 that the sweeper writes for all the starts of a minute
+    assert bill.usage().write_units - short.write_units == 3
     assert bill.usage().sqs_send_requests == 2
 
 
@@ -391,9 +390,8 @@ def test_an_order_of_five_steps_reads_six_tenths_of_what_it_writes_path_by_path(
         # name, row of the start, row of the watchdog, record with its list entry 2, registration;
         # the log, stored events, the inbox
         (6, 3, 1),
-        # the event, its claim, two records, the waits in the index; registrations, the log, the
-        # events
-        (5, 3, 2),
+        # the event, two records, the waits in the index; registrations, the log, the events
+        (4, 2.5, 2),
         # two records, the list entry of the end 1, of the opening removed 2, the row of waits; log
         (6, 1, 0),
         # the row of the watchdog; the due rows, and the log with the listed record

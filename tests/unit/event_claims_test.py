@@ -418,6 +418,23 @@ def test_a_later_wait_gets_an_event_of_the_only_wait_that_has_ended_without_it()
     assert waiters.problems() == []
 
 
+def test_an_event_of_an_execution_without_a_log_goes_to_a_later_wait() -> None:
+    """The wait was to take a year, so its registration outlives the log of its execution."""
+    waiters = Waiters(1, of=machine({"wait": wait_for("paid", TimeoutSeconds=365 * 86_400)}))
+    waiters.stop(waiters.runs[0])
+    services = waiters.world.services
+    waiters.world.now_ms += 92 * 86_400_000
+    for item in services.expired("executions"):
+        services.expire("executions", item)
+    waiters.send()
+    gone = waiters.runs.pop()
+    run = waiters.shop.start(None, name="waiter-later")
+    waiters.runs.append(run)
+    waiters.rest()
+    assert gone != run
+    assert waiters.outcomes() == ["first"]
+
+
 def test_a_wait_of_a_retried_execution_claims_the_event_of_the_sender_anew() -> None:
     """The second execution has read the log of the first one: ended without the event. Then the
     first one is retried: the same wait uses the event, and the second execution may not free it.

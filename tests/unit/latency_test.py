@@ -118,8 +118,8 @@ PATHS = {
     ),
     "event → next task": (
         lambda: waiting(wait_for("paid", "last"), lambda shop, _: shop.send_event()),
-        ["PutIfAbsent mail", "Query mail", "Send"],
-        [HIDE, LOAD, "Query mail", "Update mail", COMMIT],
+        ["Query mail", "PutIfAbsent mail", "Send"],
+        [HIDE, LOAD, "Query mail", COMMIT],
     ),
     "answer → next task": (
         lambda: waiting(ask("last"), answer),

@@ -236,7 +236,9 @@ class _Variable:
         return all(form == forms[0] for form in forms)
 
     def place_of(self, key: ast.expr) -> int | None:
-        """Return the number of a group; None when it is no constant, or no group of each match."""
+        """Return the number of a group; None for a key that is not constant, or that some match
+        lacks.
+        """
         if not isinstance(key, ast.Constant) or isinstance(key.value, bool):
             return None
         if isinstance(key.value, int):

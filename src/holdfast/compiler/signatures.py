@@ -80,11 +80,22 @@ def _fault(error: Exception) -> AnnotationFault:
     )
 
 
+def required_parameters(function: Callable[..., Any]) -> list[str]:
+    """Return the parameters without a default."""
+    parameters = _python_signature(function).parameters.values()
+    return [one.name for one in parameters if one.default is inspect.Parameter.empty]
+
+
 def match_call(
-    unit: Unit, node: ast.Call, function: Callable[..., Any], *, skip: int = 0
+    unit: Unit,
+    node: ast.Call,
+    function: Callable[..., Any],
+    *,
+    skip: int = 0,
+    is_partial: bool = False,
 ) -> dict[str, Any] | None:
     """Return the argument nodes by parameter name, without parameters that the call leaves out;
-    None when refused.
+    None when refused. `is_partial`: the call may lack required arguments.
 
     The first `skip` arguments of the call are not for the function. Parameters that take any number
     of arguments get a tuple of nodes.
@@ -102,8 +113,10 @@ def match_call(
     found = _matched(_parameters_of(function), node.args[skip:], named)
     if found is not None:
         return found
+    signature = _python_signature(function)
     try:
-        bound = _python_signature(function).bind(*node.args[skip:], **named)
+        bind = signature.bind_partial if is_partial else signature.bind
+        bound = bind(*node.args[skip:], **named)
     except TypeError as error:
         name = _name_of(function)
         message = f"this call does not fit `{name}`: {error}"

@@ -13,6 +13,9 @@ from typing import Any, Final
 from holdfast.integrations.problems import Refusal
 
 VALIDATION: Final = "ValidationException"
+#: The codes of services whose model has an error for wrong parameters. Source: AWS docs, API
+#: references of these services.
+_CODES: Final = {"cognito-idp": "InvalidParameterException", "logs": "InvalidParameterException"}
 #: Patterns that a service checks although its model does not have them, by botocore's name of the
 #: service and the name of the member.
 _PATTERNS: Final = {("dynamodb", "TableName"): "[a-zA-Z0-9_.-]+"}
@@ -35,7 +38,8 @@ def find_refusal(service: str, operation: Any, request: Mapping[str, Any]) -> Re
     if not problems:
         return None
     count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected"
-    return Refusal(VALIDATION, f"{count}: {'; '.join(problems)}", 400, "null")
+    code = _CODES.get(service, VALIDATION)
+    return Refusal(code, f"{count}: {'; '.join(problems)}", 400, "null")
 
 
 def find_unsent(operation: Any, request: Mapping[str, Any]) -> str | None:
@@ -54,7 +58,7 @@ def _find_secret(request: Mapping[str, Any]) -> Refusal | None:
     """Return the refusal of a name that no secret can have."""
     for member in _SECRET_NAMES:
         name = request.get(member)
-        if name is None or name.startswith("arn:") or _SECRET_NAME.fullmatch(name):
+        if not name or name.startswith("arn:") or _SECRET_NAME.fullmatch(name):
             continue
         words = (
             "Invalid name. Must be a valid name containing alphanumeric characters, "
@@ -80,6 +84,10 @@ def _problems(service: str, shape: Any, request: Mapping[str, Any]) -> Iterator[
         if member not in request:
             yield _problem("null", member, "Member must not be null")
     for member, value in request.items():
+        least = shape.members[member].metadata.get("min", 0)
+        if value in ("", []) and least:
+            words = f"Member must have length greater than or equal to {least}"
+            yield _problem("'[]'" if value == [] else "''", member, words)
         pattern = _PATTERNS.get((service, member))
         if pattern is None or value.startswith("arn:"):
             continue

@@ -144,9 +144,11 @@ def _with_resources(effect: RunTask, request: dict[str, Any]) -> dict[str, Any]:
     """Return the request with resources: each event names the state machine and execution that have
     sent it.
     """
+    if EVENT_ENTRIES_FIELD not in request:
+        return request
     entries = [
         {**entry, "Resources": [*entry.get("Resources", ()), *effect.arns]}
-        for entry in request.get(EVENT_ENTRIES_FIELD, ())
+        for entry in request[EVENT_ENTRIES_FIELD]
     ]
     return {**request, EVENT_ENTRIES_FIELD: entries}
 

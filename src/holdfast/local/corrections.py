@@ -1,9 +1,9 @@
 """Corrections of moto's services where a state machine could notice a difference to AWS.
 
-Call `install` once in each process. What a correction does not change, moto does. Recordings of AWS
+Call `install` once in each process. Where no correction applies, moto answers. Recordings of AWS
 show these differences: S3 encrypts every object and names the type of its checksum; DynamoDB
-reports consumed capacity only on request; EventBridge refuses a detail that is no object; SNS and
-Lambda have other texts for refusals. AWS's documentation shows more of them: Secrets Manager
+reports consumed capacity only on request; EventBridge refuses a detail that is not an object; SNS
+and Lambda have other texts for refusals. AWS's documentation shows more of them: Secrets Manager
 answers every refusal with status 400; SNS and SQS number the messages of FIFO topics and queues.
 """
 
@@ -56,7 +56,8 @@ def install() -> None:
     _replace(S3Response, "_get_checksum", _with_checksum_type)
     for name in _CAPACITY_UNASKED:
         _replace(DynamoHandler, name, _without_capacity)
-    _replace(EventsBackend, "put_events", _refusing_details)
+    _replace(DynamoHandler, "get_item", _comparing_key_types)
+    _replace(EventsBackend, "put_events", _answering_each_event)
     _replace(SecretsManagerClientError, "__init__", _with_status_400)
     _replace(SNSBackend, "publish", _worded_as_sns)
     _replace(SNSResponse, "_parse_message_attributes", _refusing_attributes)
@@ -108,17 +109,51 @@ def _without_capacity(original: Any) -> Any:
     return operate
 
 
-def _refusing_details(original: Any) -> Any:
+def _comparing_key_types(original: Any) -> Any:
+    """Refuse a key of another type. moto compares the names of its attributes only."""
+    from moto.dynamodb.exceptions import ProvidedKeyDoesNotExist  # noqa: PLC0415
+
+    def get_item(self: Any) -> Any:
+        table = self.dynamodb_backend.get_table(self.body["TableName"])
+        types = {one["AttributeName"]: one["AttributeType"] for one in table.attr}
+        for name, value in self.body["Key"].items():
+            if types.get(name) not in value:
+                raise ProvidedKeyDoesNotExist
+        return original(self)
+
+    return get_item
+
+
+def _answering_each_event(original: Any) -> Any:
+    """Answer the events that moto treats otherwise: AWS refuses a detail that is no object, and
+    accepts an event for a bus that does not exist (measured on AWS, github.com/floci-io/floci,
+    docs/services/step-functions.md).
+    """
+    from moto.moto_api._internal import mock_random  # noqa: PLC0415
+
     def put_events(self: Any, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        answers = iter(original(self, [event for event in events if not _is_malformed(event)]))
-        return [dict(_MALFORMED) if _is_malformed(event) else next(answers) for event in events]
+        def answer(event: dict[str, Any]) -> dict[str, Any] | None:
+            if _is_malformed(event):
+                return dict(_MALFORMED)
+            bus = self._normalize_event_bus_arn(event.get("EventBusName"))
+            is_lost = _is_whole(event) and bus not in self.event_buses
+            return {"EventId": str(mock_random.uuid4())} if is_lost else None
+
+        own = [answer(event) for event in events]
+        rest = [event for event, found in zip(events, own, strict=True) if found is None]
+        answers = iter(original(self, rest))
+        return [found or next(answers) for found in own]
 
     return put_events
 
 
+def _is_whole(event: dict[str, Any]) -> bool:
+    """Return whether no required field is missing. moto reports which one is."""
+    return all(event.get(field) for field in _ENTRY_FIELDS)
+
+
 def _is_malformed(event: dict[str, Any]) -> bool:
-    if not all(event.get(field) for field in _ENTRY_FIELDS):
-        # moto itself reports which of the fields is missing.
+    if not _is_whole(event):
         return False
     try:
         return not isinstance(json.loads(event["Detail"]), dict)

@@ -163,7 +163,12 @@ class Functions:
         body, failed = invocation.outcome or (timed_out_text(invocation), True)
         if len(body) > RESPONSE_BYTES_MAX:
             body, failed = too_large_text(len(body)), True
-        headers = headers_of(invocation) | {"Content-Length": str(len(body))}
+        headers = headers_of(invocation) | {
+            "Content-Length": str(len(body)),
+            # Only a function that has run has an executed version: the answers to Event and DryRun
+            # do not name one.
+            "X-Amz-Executed-Version": invocation.revision.version,
+        }
         if failed:
             headers["X-Amz-Function-Error"] = "Unhandled"
         if wants_log:

@@ -149,7 +149,6 @@ def headers_of(invocation: LambdaInvocation) -> dict[str, str]:
         "Content-Type": "application/json",
         "x-amzn-RequestId": invocation.request_id,
         "x-amzn-Remapped-Content-Length": "0",
-        "X-Amz-Executed-Version": invocation.revision.version,
         "X-Amzn-Trace-Id": f"Root=1-{uuid.uuid4().hex[:8]}-{uuid.uuid4().hex[:24]};Sampled=0",
     }
 

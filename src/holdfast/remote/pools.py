@@ -16,8 +16,8 @@ OVER: Final = "HF433"
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """What the API hands to a worker: the message of an attempt (`runtime/handed_attempts.py`) and
-    the token for its answer. `beats`: the task sends its own heartbeats.
+    """An attempt that the API hands to a worker: its message (`runtime/handed_attempts.py`) and the
+    token for its answer. `beats`: the task sends its own heartbeats.
     """
 
     token: str

@@ -49,9 +49,7 @@ def unsigned(_method: str, _url: str, _body: bytes) -> Mapping[str, str]:
     return {}
 
 
-def over_http(
-    base: str, sign: Sign = unsigned, *, server: str = "", authorities: str | None = None
-) -> Carry:
+def over_http(base: str, sign: Sign, *, server: str = "", authorities: str | None = None) -> Carry:
     """Return the carrier of requests to an API. It raises ServiceFault HF275.
 
     `server`: an emulator of AWS that answers for the API, and knows it by the header `Host`.

@@ -279,15 +279,13 @@ def _answer_fields(
         return child_workflows.error_of(state)
     output = state.output
     if state.origin is not None:
-        # Imported here because most stacks have no state machine that starts another one. Each
-        # module that is imported delays a cold start.
+        # Imported here for cold starts: most stacks have no state machine that starts another one.
         from holdfast.core.nested import finished_error, finished_output  # noqa: PLC0415
 
-        as_json = parent.get("as_json", False)
         if state.status != "SUCCEEDED":
-            error, cause = finished_error(state, as_json=as_json)
+            error, cause = finished_error(state)
             return {"error": error, "cause": cause}
-        output = finished_output(state, as_json=as_json)
+        output = finished_output(state, as_json=parent.get("as_json", False))
     return (yield from inbox.stow(tenant, parent["run"], output))
 
 

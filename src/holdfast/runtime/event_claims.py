@@ -227,9 +227,14 @@ def unused_by(tenant: str, run: str, items: list[Item]) -> Generator[Effect, Any
 
     `items` are of one name and key. They were read before: the log is read after them.
     """
-    state = yield from _state_of(tenant, run)
-    if state is None:
+    log = yield from _log_of(tenant, run)
+    if log is None:
         return []
+    state = log.state
+    if state is None:
+        # TTL has deleted the log. Its execution had ended before any event was sent that is still
+        # stored, because logs are kept longer than events.
+        return items
     items = [item for item in items if not _is_awaited(tenant, state, item)]
     used = [item for item in items if inbox.event_id(item) in state.used_events]
     if used and state.is_ended:
@@ -249,8 +254,8 @@ def _is_awaited(tenant: str, state: Execution, item: Item) -> bool:
     )
 
 
-def _state_of(tenant: str, run: str) -> Generator[Effect, Any, Execution | None]:
-    """Return the state of an execution; None if its log cannot be read. Its events are then left to
+def _log_of(tenant: str, run: str) -> Generator[Effect, Any, Log | None]:
+    """Return the log of an execution; None if it cannot be read. Its events are then left to
     it, because it may have used them.
     """
     log = Log(tenant, run, "claims", "")
@@ -262,7 +267,7 @@ def _state_of(tenant: str, run: str) -> Generator[Effect, Any, Execution | None]
         if not is_damage(error):
             raise
         return None
-    return log.state
+    return log
 
 
 def _mark(state: Execution, used: list[Item]) -> Generator[Effect, Any, None]:

@@ -77,15 +77,18 @@ def wake(
     rows = yield Query(tables.MAIL, str(event["pk"]), begins_with=keys.REGISTRATION_PREFIX)
     open_rows = [row for row in rows if inbox.OVER not in row]
     waiting = [row for row in open_rows if only in (None, inbox.registered(row))]
-    found = [inbox.registered(row) for row in waiting]
-    if found:
+    if waiting:
         yield from put_for(tenant, waiting, event)
-        named = {"id": inbox.event_id(event), "at": int(event["at"]), "name": name, "key": key}
-        if inbox.CLAIMED in event:
-            named["claim"] = str(event[inbox.CLAIMED])
-        wakes = [messages.wake_event(tenant, run, **named) for run in found]
-        yield Send(tuple(Message(wake) for wake in wakes))
-    return len(found)
+        yield from send_wakes(tenant, name, key, event, map(inbox.registered, waiting))
+    return len(waiting)
+
+
+def send_wakes(tenant: str, name: str, key: str, event: Item, runs: Iterable[str]) -> NoResult:
+    """Send the executions the wake for the stored event."""
+    named = {"id": inbox.event_id(event), "at": int(event["at"]), "name": name, "key": key}
+    if inbox.CLAIMED in event:
+        named["claim"] = str(event[inbox.CLAIMED])
+    yield Send(tuple(Message(messages.wake_event(tenant, run, **named)) for run in runs))
 
 
 def put_for(tenant: str, registrations: Iterable[Item], event: Item) -> NoResult:
@@ -130,8 +133,7 @@ def _usable(
     items = yield from inbox.stored_events(tenant, awaiting.event_name, awaiting.event_key)
     found = [item for item in items if inbox.is_for(item, state.run)]
     if _has_claims_of_others(state, items):
-        # Imported here because most waits find no such event. Each module that is imported makes
-        # the start of a Lambda function slower.
+        # Imported here for cold starts: most waits find no such event.
         from holdfast.runtime import event_claims  # noqa: PLC0415
 
         since_ms = state.takes_events_since_ms(awaiting)

@@ -2,12 +2,19 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+from pydantic import SecretStr
+from typing_extensions import TypedDict
+
 from holdfast import (Retry, compensating, each, minutes, parallel, task, workflow)
-from tests.golden.shop import Order, charge, notify, refund
+from tests.golden.shop import Order, Payment, charge, notify, refund
 
 
 @task
 def gather(first: str, second: int) -> None: ...
+
+
+@task
+def pay(id: str, status: str) -> None: ...
 
 
 @task
@@ -27,3 +34,21 @@ def flow(order: Order, n: int) -> None:
         undo(refund, payment.id)
     refund("p")
     charge.options(timeout=minutes(5), retry=Retry(max_attempts=3))(order.id, 5)
+
+
+class Bill(TypedDict):
+    order_id: str
+    cents: int
+
+
+@task
+def sign(text: str, token: SecretStr) -> None: ...
+
+
+@workflow
+def spread(bill: Bill, payment: Payment, token: SecretStr, texts: dict[str, str]) -> None:
+    charge(**bill)
+    notify("a", **texts)
+    pay(**payment.model_dump())
+    refund(**texts)
+    sign(token=token, **texts)

@@ -23,7 +23,8 @@ class Dog(BaseModel):
 
 @workflow
 def flow(
-    order: Order, d: dict[str, str], pet: Cat | Dog, colour: Colour, anything: Payment, n: int | str, xs: list[str]
+    order: Order, d: dict[str, str], pet: Cat | Dog, colour: Colour, anything: Payment, n: int | str, xs: list[str],
+    either: Order | Payment | str,
 ) -> str:
     if d.get("a") == "1":
         pass
@@ -63,8 +64,13 @@ def flow(
             pass
     late = "text"
     match n:
-        case 5:
+        case int():
             late = "number"
+    match either:
+        case Order(id=id):
+            late = id
+        case Payment():
+            late = "paid"
     match n:
         case str():
             pass

@@ -31,6 +31,15 @@ class Payment(BaseModel):
     id: str
 
 
+class Bird(BaseModel):
+    song: str
+
+
+class Dog(BaseModel):
+    name: str
+    age: int
+
+
 @pure
 def is_whole(number: int | float) -> bool:
     return isinstance(number, int)
@@ -42,10 +51,10 @@ def upper_of(number: int | float) -> Any:
 
 
 @workflow
-def flow(either: Line | Payment, paid: Cash | Voucher, number: int | float, maybe: Cash | None) -> None:
+def flow(either: Line | Payment, pet: Bird | Dog, paid: Cash | Voucher, number: int | float, maybe: Cash | None) -> None:
     i = isinstance(paid, Cash)
     upper_of(number)
-    a = isinstance(either, Line)
+    a = isinstance(pet, Dog)
     if isinstance(paid, Voucher):
         b = paid.code
     c = is_whole(number)

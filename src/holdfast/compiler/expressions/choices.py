@@ -20,12 +20,13 @@ from holdfast.compiler.expressions.query import (
     TRUE,
     Binary,
     Conditional,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.sets import is_hashable, members
 from holdfast.compiler.library_calls import note_failure
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
@@ -164,7 +165,7 @@ def _of_class(expressions: Expressions, node: ast.Compare) -> TypedQuery | None:
     is_negative = isinstance(operator, ast.IsNot | ast.NotEq)
     error = is_exactly(expressions.unit, wanted, found)
     if error is not None:
-        query = FunctionCall("not", (error.query,)) if is_negative else error.query
+        query = invoke("not", error.query) if is_negative else error.query
         return TypedQuery(query, BOOL, error.fails)
     cls = expressions.unit.outside(wanted)
     if cls not in (str, int, bool, list, dict) or not is_json(found.type):
@@ -176,10 +177,7 @@ def _of_class(expressions: Expressions, node: ast.Compare) -> TypedQuery | None:
         )
         test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), flag)])
     whole = ast.UnaryOp(ast.Not(), test) if is_negative else test
-    for part in ast.walk(whole):
-        if isinstance(part, ast.expr) and not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return expressions.lower(expressions.unit.rewritten(node, whole))
+    return expressions.lower(expressions.unit.rewritten(node, located(whole, node)))
 
 
 def _all_of(tests: list[TypedQuery]) -> TypedQuery:

@@ -27,11 +27,12 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Flat,
-    FunctionCall,
     FunctionLiteral,
     QueryTree,
     Variable,
+    invoke,
     items_of,
+    mapped,
 )
 from holdfast.compiler.types.types import (
     DictOf,
@@ -65,7 +66,7 @@ def lower_dict_comprehension(expressions: Expressions, node: ast.DictComp) -> Ty
     entries = _through(expressions, node, node.generators, entry)
     if not isinstance(entries.type, ListOf) or not isinstance(entries.type.element, DictOf):
         return REFUSED_EXPRESSION
-    return TypedQuery(FunctionCall("merge", (entries.query,)), entries.type.element, entries.fails)
+    return TypedQuery(invoke("merge", entries.query), entries.type.element, entries.fails)
 
 
 def lower_rows(expressions: Expressions, node: ast.expr) -> TypedQuery:
@@ -154,10 +155,10 @@ def _listed(
         return _reduced(items, parameters, test, one)
     names = tuple(parameter.name for parameter in parameters)
     if test is not None:
-        items = FunctionCall("filter", (items, FunctionLiteral(names, test.query)))
+        items = invoke("filter", items, FunctionLiteral(names, test.query))
     if value.query == parameters[0] and isinstance(through.element, LoopVariable):
         return items if test is None else Flat(items)
-    return Flat(FunctionCall("map", (items, FunctionLiteral(names, value.query))))
+    return mapped(items, names, value.query)
 
 
 def _reduced(
@@ -165,8 +166,8 @@ def _reduced(
 ) -> QueryTree:
     """Return one list: the lists `some` of all items, one after the other."""
     done = Variable("_done")
-    longer: QueryTree = FunctionCall("append", (done, some))
+    longer: QueryTree = invoke("append", done, some)
     if test is not None:
         longer = Conditional(test.query, longer, done)
     names = (done.name, *(parameter.name for parameter in parameters))
-    return FunctionCall("reduce", (items, FunctionLiteral(names, longer), ArrayOf(())))
+    return invoke("reduce", items, FunctionLiteral(names, longer), ArrayOf(()))

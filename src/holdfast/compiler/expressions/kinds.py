@@ -5,7 +5,7 @@ it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -20,12 +20,13 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     FieldOf,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
+    is_kind,
 )
 from holdfast.compiler.types.annotations import is_model
-from holdfast.compiler.types.models import fields_of
+from holdfast.compiler.types.models import ModelField, fields_of, has_own_keys
 from holdfast.compiler.types.types import (
     BOOL,
     FLOAT,
@@ -126,8 +127,8 @@ def split(type_: Type, classes: tuple[Any, ...]) -> tuple[Type, Type] | None:
     return inside, join_all(member for member, answer in answers if not answer)
 
 
-#: What a value of unknown type can be: the classes of JSON. A float alone is none of them, because
-#: the JSON of 1.0 is that of the int 1.
+#: The classes of JSON: each value of unknown type has one of them. A float alone is not among
+#: them, because the JSON of 1.0 is that of the int 1.
 _JSON_TYPES: Final[Mapping[tuple[Any, ...], Type]] = MappingProxyType(
     {
         (str,): STR,
@@ -148,12 +149,12 @@ def _json_type(classes: tuple[Any, ...]) -> Type | None:
 
 def _is_json_of(value: QueryTree, inside: Type) -> QueryTree:
     """Return the test whether a value of unknown type is one of these kinds of JSON."""
-    kind = FunctionCall("type", (value,))
+    kind = invoke("type", value)
     tests: list[QueryTree] = []
     for member in members_of(inside):
         is_kind: QueryTree = Binary("=", kind, Constant(_json_kind(member)))
         if member == INT and FLOAT not in members_of(inside):
-            is_whole = Binary("=", FunctionCall("floor", (value,)), value)
+            is_whole = Binary("=", invoke("floor", value), value)
             is_kind = Conditional(is_kind, is_whole, FALSE)
         tests.append(is_kind)
     found = tests[0]
@@ -204,16 +205,13 @@ def told_apart(value: QueryTree, inside: Type, outside: Type) -> QueryTree | Non
     kinds, others = {*map(_json_kind, yes)}, {*map(_json_kind, no)}
     if "" in kinds | others or not kinds & others <= {"object"}:
         return None
-    tests = [
-        Binary("=", FunctionCall("type", (value,)), Constant(kind))
-        for kind in sorted(kinds - others)
-    ]
+    tests: list[QueryTree] = [is_kind(value, kind) for kind in sorted(kinds - others)]
     if kinds & others:
-        by_tag = _by_tag(value, yes, no)
-        if by_tag is None:
+        by_model = _by_model(value, yes, no)
+        if by_model is None:
             return None
-        tests.extend(by_tag)
-    found: QueryTree = tests[0]
+        tests.extend(by_model)
+    found = tests[0]
     for test in tests[1:]:
         found = Binary("or", found, test)
     return found
@@ -227,7 +225,7 @@ def _next_to_errors(value: QueryTree, inside: Type, outside: Type) -> QueryTree 
         return None
     if error_in(inside) is not None:
         return test if others == FALSE else Binary("or", test, others)
-    is_other = FunctionCall("not", (test,))
+    is_other = invoke("not", test)
     return is_other if others == TRUE else Binary("and", is_other, others)
 
 
@@ -257,27 +255,50 @@ def _json_kind(member: Type) -> str:
             return ""
 
 
-def _by_tag(value: QueryTree, yes: tuple[Type, ...], no: tuple[Type, ...]) -> list[Binary] | None:
-    """Return a test of a field that has a different constant in each model of a union."""
-    name = tag_of(*(member for member in (*yes, *no) if _json_kind(member) == "object"))
-    if name is None:
+def _by_model(
+    value: QueryTree, yes: tuple[Type, ...], no: tuple[Type, ...]
+) -> Sequence[QueryTree] | None:
+    """Return tests of which one is true for each model of `yes` and none for a model of `no`."""
+    own = [one for one in yes if _json_kind(one) == "object"]
+    others = [one for one in no if _json_kind(one) == "object"]
+    if not all(isinstance(member, ModelOf) for member in (*own, *others)):
         return None
-    tags = [tag for member in yes for tag in _tags(member, name)]
-    return [Binary("=", FieldOf(value, name), Constant(tag)) for tag in tags]
+    return _by_tag(value, own, others) or _by_fields(value, own, others)
 
 
-def tag_of(*members: Type) -> str | None:
-    """Return the field whose value identifies one of these models."""
-    if not members or not all(isinstance(member, ModelOf) for member in members):
+def _by_tag(value: QueryTree, own: list[Type], others: list[Type]) -> list[QueryTree]:
+    """Return tests of a field that has other constants in each model of `own` than in `others`."""
+    for name in _fields(own[0]):
+        tags = [_tags(member, name) for member in own]
+        foreign = [_tags(member, name) for member in others]
+        known = {tag for one in tags for tag in one}
+        if all((*tags, *foreign)) and known.isdisjoint(tag for one in foreign for tag in one):
+            return [Binary("=", FieldOf(value, name), Constant(tag)) for tag in sorted(known)]
+    return []
+
+
+def _by_fields(value: QueryTree, own: list[Type], others: list[Type]) -> list[QueryTree] | None:
+    """Return tests for a field that each model of `own` has and that none of `others` has. pydantic
+    makes no model of the JSON of one on the other side: that JSON lacks a required field.
+    """
+    models = [one.model for one in (*own, *others) if isinstance(one, ModelOf)]
+    names = [_lacked(one, others) for one in own]
+    back = all(_lacked(other, [one]) for other in others for one in own)
+    if None in names or not back or not all(map(has_own_keys, models)):
         return None
-    first = members[0]
-    assert isinstance(first, ModelOf)
-    for name in fields_of(first.model):
-        tags = [_tags(member, name) for member in members]
-        together = [tag for part in tags for tag in part]
-        if all(tags) and len(set(together)) == len(together):
-            return name
-    return None
+    return [invoke("exists", FieldOf(value, str(name))) for name in names]
+
+
+def _lacked(member: Type, others: list[Type]) -> str | None:
+    """Return a required field of the model that none of the others has."""
+    foreign = {name for other in others for name in _fields(other)}
+    required = (name for name, one in _fields(member).items() if one.is_required)
+    return next((name for name in required if name not in foreign), None)
+
+
+def _fields(member: Type) -> Mapping[str, ModelField]:
+    assert isinstance(member, ModelOf)
+    return fields_of(member.model)
 
 
 def _tags(member: Type, name: str) -> tuple[str, ...]:

@@ -19,16 +19,17 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     Flat,
-    FunctionCall,
     FunctionLiteral,
     QueryTree,
     Variable,
     failure,
     guard,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.sets import in_order, without_order
-from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key
+from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key, number_of
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
@@ -83,7 +84,7 @@ class _Order:
 
         def checked(held: QueryTree) -> QueryTree:
             keys = FunctionLiteral((self.some.name,), ArrayOf(self.keys(self.some)))
-            found: QueryTree = FunctionCall("map", (held, keys))
+            found: QueryTree = invoke("map", held, keys)
             for kind in self.kinds:
                 found = ArrayOf((found, _of_one_kind(held, self.some, kind)))
             return Block("_keys", found, build(held))
@@ -105,13 +106,13 @@ def _kind(key: TypedQuery) -> QueryTree | None:
 
 def _of_one_kind(items: QueryTree, some: Variable, kind: QueryTree) -> QueryTree:
     """Fail unless the keys of `some` have an order: all are of one kind."""
-    found = FunctionCall("map", (items, FunctionLiteral((some.name,), kind)))
-    kinds = FunctionCall("distinct", (Flat(found),))
+    found = invoke("map", items, FunctionLiteral((some.name,), kind))
+    kinds = invoke("distinct", Flat(found))
 
     def tested(held: QueryTree) -> QueryTree:
-        is_single = Binary("<=", FunctionCall("count", (items,)), Constant(1))
-        is_known = FunctionCall("not", (Binary("in", Constant(NO_KEY), held),))
-        is_one = Binary("and", is_known, Binary("=", FunctionCall("count", (held,)), Constant(1)))
+        is_single = Binary("<=", invoke("count", items), Constant(1))
+        is_known = invoke("not", Binary("in", Constant(NO_KEY), held))
+        is_one = Binary("and", is_known, Binary("=", invoke("count", held), Constant(1)))
         wrong = failure("TypeError: the keys have no order")
         return Conditional(Binary("or", is_single, is_one), Constant(True), wrong)
 
@@ -140,7 +141,7 @@ def _comparable(value: TypedQuery) -> QueryTree | None:
         return key_of_any(value.query)
     if type_ == DATETIME:
         return hold(value.query, sortable, "_moment")
-    return Conditional(value.query, Constant(1), Constant(0)) if type_ == BOOL else None
+    return number_of(value.query) if type_ == BOOL else None
 
 
 def _order(
@@ -199,7 +200,7 @@ def _spelled_out(expressions: Expressions, node: ast.Call, key: ast.expr) -> ast
     item: item.lower()`, `itemgetter(1)` gives `lambda item: item[1]`. `prices.get` over the keys of
     `prices` gives `lambda item: prices[item]`.
     """
-    item = ast.copy_location(ast.Name("item", ast.Load()), key)
+    item = ast.Name("item", ast.Load())
     match key:
         case ast.Attribute(value=owner, attr="get" | "__getitem__") if _goes_through(
             expressions, node, owner
@@ -218,14 +219,14 @@ def _spelled_out(expressions: Expressions, node: ast.Call, key: ast.expr) -> ast
         case ast.Name(id=name) if expressions.is_builtin(name):
             body = ast.Call(key, [item], [])
         case ast.Attribute(value=ast.Name(id="str"), attr=method) if expressions.is_builtin("str"):
-            body = ast.Call(ast.copy_location(ast.Attribute(item, method), key), [], [])
+            body = ast.Call(ast.Attribute(item, method), [], [])
         case ast.Name() | ast.Attribute():
             body = ast.Call(key, [item], [])
             if find_helper(expressions.unit, expressions.scope, body) is None:
                 return key
         case _:
             return key
-    made = ast.copy_location(ast.Lambda(_parameter("item"), ast.copy_location(body, key)), key)
+    made = located(ast.Lambda(_parameter("item"), body), key)
     return expressions.unit.made.setdefault(key, made)
 
 
@@ -263,13 +264,13 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     query: QueryTree
     if key is None and element not in (BOOL, DATETIME, DURATION, UNKNOWN):
-        query = FunctionCall("sort", (items.query,))
-        query = FunctionCall("reverse", (query,)) if is_reverse else query
+        query = invoke("sort", items.query)
+        query = invoke("reverse", query) if is_reverse else query
     else:
         pair = (order.other, order.some) if is_reverse else (order.some, order.other)
         names = (order.some.name, order.other.name)
         compare = FunctionLiteral(names, order.is_after(*pair))
-        query = order.over(items.query, lambda held: FunctionCall("sort", (held, compare)))
+        query = order.over(items.query, lambda held: invoke("sort", held, compare))
     return TypedQuery(Flat(query), ListOf(element), items.fails | order.fails)
 
 
@@ -308,7 +309,7 @@ def _decides(expressions: Expressions, key: ast.expr, element: Type) -> bool:
 
 def _first_of_pair(node: ast.Call) -> ast.Lambda:
     pair = ast.Lambda(_parameter("pair"), ast.Subscript(ast.Name("pair"), ast.Constant(0)))
-    return ast.fix_missing_locations(ast.copy_location(pair, node))
+    return located(pair, node)
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:
@@ -356,7 +357,7 @@ def lower_extreme(function: str) -> Callable[[Expressions, ast.Call], TypedQuery
 
 
 def _or_else(held: QueryTree, default: QueryTree) -> QueryTree:
-    return Conditional(FunctionCall("exists", (held,)), held, default)
+    return Conditional(invoke("exists", held), held, default)
 
 
 _NO_DEFAULT: Final = TypedQuery(Constant(None), NEVER)
@@ -401,12 +402,12 @@ def _extreme(
     element, key = element_of(items.type), _keyword(node, "key")
     assert element is not None
     if key is None and is_numeric(element):
-        return TypedQuery(FunctionCall(function, (items.query,)), element)
+        return TypedQuery(invoke(function, items.query), element)
     order = _order(expressions, node, key, element)
     if order is None:
         return None
     best, item = order.some, order.other
     is_better = order.is_after(item, best) if function == "max" else order.is_after(best, item)
     step = FunctionLiteral((best.name, item.name), Conditional(is_better, item, best))
-    query = order.over(items.query, lambda held: FunctionCall("reduce", (held, step)))
+    query = order.over(items.query, lambda held: invoke("reduce", held, step))
     return TypedQuery(query, element, order.fails)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from holdfast.compiler.rewriting import located
+
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
 
@@ -31,12 +33,7 @@ def plain_form(expressions: Expressions, node: ast.expr) -> ast.expr:
     if rule is None or any(isinstance(one, ast.Starred) for one in node.args):
         return node
     made = rule(expressions, node.args)
-    if made is None:
-        return node
-    for part in ast.walk(made):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return expressions.unit.rewritten(node, made)
+    return node if made is None else expressions.unit.rewritten(node, located(made, node))
 
 
 def _load(name: str) -> ast.expr:
@@ -169,7 +166,7 @@ _ITERATORS: Final = (
 
 
 def gives_iterator(expressions: Expressions, node: ast.Call) -> bool:
-    """Return True for `chain(a, b)` and the like: it can be gone through once, and is no list."""
+    """Return True for `chain(a, b)` and the like, which gives its items only once."""
     if not expressions.is_outside(node.func):
         return False
     found = expressions.unit.outside(node.func)

@@ -26,13 +26,13 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Constant,
-    Flat,
-    FunctionCall,
     FunctionLiteral,
     QueryTree,
     Variable,
     failure,
+    invoke,
     items_of,
+    mapped,
 )
 from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
@@ -102,7 +102,7 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
     stored = Adding(statements, name, before).value(call.args[0], value.type)
     one = items_of(value.query, is_list=is_list(value.type))
     type_ = ListOf(join(current.type.element, value.type))
-    longer = TypedQuery(FunctionCall("append", (current.query, one)), type_, value.fails)
+    longer = TypedQuery(invoke("append", current.query, one), type_, value.fails)
     give(statements, node, name, longer, stored=stored)
 
 
@@ -260,8 +260,8 @@ def _assign_item(
                     statements.expressions, value_node, owner, name_of_key, new.type
                 ):
                     return
-            merged = FunctionCall(
-                "merge", (ArrayOf((current.query, ComputedEntry(written(key), new.query))),)
+            merged = invoke(
+                "merge", ArrayOf((current.query, ComputedEntry(written(key), new.query)))
             )
             type_ = owner if isinstance(owner, TypedDictOf) else longer
             changed = TypedQuery(merged, type_, fails)
@@ -302,21 +302,19 @@ def _replaced(
     items: QueryTree, index: QueryTree, new: QueryTree, element: Type, text: str
 ) -> QueryTree:
     """Return the list with one item replaced; an index below 0 counts from the end."""
-    size, wanted, place = FunctionCall("count", (items,)), Variable("_at"), Variable("_place")
+    size, wanted, place = invoke("count", items), Variable("_at"), Variable("_place")
     at = Conditional(Binary("<", index, Constant(0)), Binary("+", index, size), index)
     is_inside = Binary("and", Binary(">=", wanted, Constant(0)), Binary("<", wanted, size))
     value, done, fresh = Variable("_value"), Variable("_done"), Variable("_new")
     is_here = Binary("=", place, wanted)
     if may_be_list(element):
         one, other = (items_of(part, is_list=is_list(element)) for part in (fresh, value))
-        longer = FunctionCall("append", (done, Conditional(is_here, one, other)))
+        longer = invoke("append", done, Conditional(is_here, one, other))
         step = FunctionLiteral((done.name, value.name, place.name), longer)
-        changed: QueryTree = FunctionCall("reduce", (items, step, ArrayOf(())))
+        changed: QueryTree = invoke("reduce", items, step, ArrayOf(()))
     else:
         pick = Conditional(is_here, fresh, value)
-        changed = Flat(
-            FunctionCall("map", (items, FunctionLiteral((value.name, place.name), pick)))
-        )
+        changed = mapped(items, (value.name, place.name), pick)
     checked = Conditional(is_inside, changed, failure(f"IndexError: {text}"))
     return Block(fresh.name, new, Block(wanted.name, at, checked))
 
@@ -463,8 +461,8 @@ def _separate_copy(text: str, type_: Type, depth: int, level: int = 0) -> str:
 
 @contextmanager
 def keeping_facts(statements: Statements, name: str, path: str) -> Iterator[dict[str, Type]]:
-    """Change the part of `name` at `path`. What is known about its other parts stays true; the
-    block adds what it knows about the new part.
+    """Change the part of `name` at `path`. The facts about its other parts stay true; the block
+    adds the facts about the new part.
     """
     environment = statements.flow.environment
     assert environment is not None

@@ -9,6 +9,7 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.environment import Environment
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.removals import without_known_key, without_place
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.statements.changes import changeable, give
 from holdfast.compiler.statements.levels import OWN, Adding, Stored
 from holdfast.compiler.statements.parts import change_part, local_chain
@@ -160,7 +161,4 @@ def _around(target: ast.Subscript, part: ast.Slice, value: ast.expr | None) -> a
         end = ast.BinOp(size(items(None, part.lower)), ast.Add(), removed)
         parts.append(items(end, None))
     whole = ast.List([ast.Starred(one, ast.Load()) for one in parts], ast.Load())
-    for inner in ast.walk(whole):
-        if not hasattr(inner, "lineno"):
-            ast.copy_location(inner, target)
-    return whole
+    return located(whole, target)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.steps.helpers import own_parts
 
 if TYPE_CHECKING:
@@ -99,10 +100,7 @@ def _assignment(node: ast.Expr, change: InnerChange) -> ast.Assign:
         before = ast.Call(getter, [change.key, change.default], [])
     target = ast.Subscript(ast.Name(change.name, ast.Load()), change.key, ast.Store())
     made = ast.Assign([target], _larger(before, change))
-    for part in ast.walk(made):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return ast.fix_missing_locations(made)
+    return located(made, node)
 
 
 def _larger(before: ast.expr, change: InnerChange) -> ast.expr:

@@ -35,11 +35,12 @@ from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.dict_keys import written
 from holdfast.compiler.expressions.durations import WHOLE_SECONDS, is_whole, with_fraction
 from holdfast.compiler.expressions.moments import (
-    MIXED,
     MIXED_DIFFERENCE,
     OUT_OF_RANGE,
     are_moments,
     has_offset,
+    mixed_text,
+    moment_text,
     moves_moment,
     stays_in_range,
 )
@@ -49,10 +50,10 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     ObjectOf,
     QueryTree,
     Variable,
+    invoke,
 )
 from holdfast.compiler.expressions.subscripts import has_item
 from holdfast.compiler.expressions.unknowns import as_kind
@@ -219,8 +220,9 @@ def _check_moments(
         symbol = "+" if isinstance(operator, ast.Add) else "-"
         test, text = stays_in_range(symbol, left, right), OUT_OF_RANGE
     elif are_moments(left, right):
-        test = Binary("=", has_offset(left.query), has_offset(right.query))
-        error, text = TypeError, MIXED if isinstance(node, ast.Compare) else MIXED_DIFFERENCE
+        test = Binary("=", has_offset(moment_text(left)), has_offset(moment_text(right)))
+        is_order = isinstance(node, ast.Compare)
+        error, text = TypeError, mixed_text(left.type) if is_order else MIXED_DIFFERENCE
     else:
         return
     require(statements, node, test, error, ((), TypedQuery(Constant(text), STR)))
@@ -300,7 +302,7 @@ def _text_with(
         return (), TypedQuery(Constant(text), STR)
     rest = Constant(f" {after}")
     if value.type == INT:
-        shown: QueryTree = FunctionCall("string", (value.query,))
+        shown: QueryTree = invoke("string", value.query)
         return (), TypedQuery(Binary("&", shown, rest), STR)
     if is_text(value.type):
         made, key = written_key(statements, node, value)
@@ -329,7 +331,7 @@ def _with_number(text: str, number: int, size: QueryTree) -> QueryTree:
     before, found, after = text.partition(f"got {number}")
     if not found:
         return Constant(text)
-    shown = FunctionCall("string", (size,))
+    shown = invoke("string", size)
     return Binary("&", Binary("&", Constant(f"{before}got "), shown), Constant(after))
 
 

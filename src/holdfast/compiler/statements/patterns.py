@@ -23,10 +23,10 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
     FieldOf,
-    FunctionCall,
     ItemOf,
-    QueryTree,
+    invoke,
 )
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.statements.subjects import (
     CaseMatch,
     PatternRefused,
@@ -45,7 +45,6 @@ from holdfast.compiler.types.types import (
     STR,
     UNKNOWN,
     DictOf,
-    ErrorOf,
     ListOf,
     ModelOf,
     ResultOf,
@@ -150,8 +149,6 @@ def _or(
 
 # Classes.
 
-_JSON_KINDS: Final = {str: "string", bool: "boolean"}
-
 
 def _class(expressions: Expressions, subject: Subject, node: ast.MatchClass) -> CaseMatch:
     cls = expressions.unit.outside(node.cls)
@@ -221,66 +218,12 @@ def _class_test(
         return None
     if others == [NONE]:
         return TypedQuery(Binary("!=", subject.query, Constant(None)), BOOL)
-    if any(isinstance(one, ErrorOf) for one in others):
-        test = told_apart(subject.query, join_all(chosen), join_all(others))
-        if test is not None:
-            return TypedQuery(test, BOOL)
-    cls = expressions.unit.outside(node.cls)
-    if cls in _JSON_KINDS and not any(map(_is_written_alike, others)):
-        kind = Binary("=", FunctionCall("type", (subject.query,)), Constant(_JSON_KINDS[cls]))
-        return TypedQuery(kind, BOOL)
-    tag = _tag(chosen, others)
-    if tag is not None:
-        name, values = tag
-        field = FieldOf(subject.query, name)
-        listed = [Binary("=", field, Constant(value)) for value in values]
-        query: QueryTree = listed[0]
-        for one in listed[1:]:
-            query = Binary("or", query, one)
-        return TypedQuery(query, BOOL)
+    test = told_apart(subject.query, join_all(chosen), join_all(others))
+    if test is not None:
+        return TypedQuery(test, BOOL)
     message = f"nothing in the JSON tells {describe(join_all(chosen))} from the other classes"
     help_ = 'give each model a field like kind: Literal["card"] = "card"'
     raise _refuse(expressions, node, message, help_)
-
-
-def _is_written_alike(member: Type) -> bool:
-    """Return True when a value that is neither text nor boolean may have JSON of that kind."""
-    return not isinstance(member, ListOf | TupleOf | ModelOf) and member not in (
-        NONE,
-        STR,
-        BOOL,
-        INT,
-        FLOAT,
-    )
-
-
-def _tag(chosen: list[Type], others: list[Type]) -> tuple[str, tuple[str, ...]] | None:
-    """Return a field whose texts distinguish these classes. A model that lacks the field has no
-    text there.
-    """
-    models = [member.model for member in chosen if isinstance(member, ModelOf)]
-    rest = [member for member in others if member != NONE]
-    other_models = [member.model for member in rest if isinstance(member, ModelOf)]
-    if len(models) < len(chosen) or len(other_models) < len(rest):
-        return None
-    for name in fields_of(models[0]):
-        own, foreign = _texts(models, name), _texts(other_models, name)
-        if own and foreign and not set(own) & set(foreign):
-            return name, own
-    return None
-
-
-def _texts(models: list[Any], name: str) -> tuple[str, ...]:
-    """Return the texts that the field can have in these models; nothing when it can have another
-    value.
-    """
-    found: list[str] = []
-    for model in models:
-        field = fields_of(model).get(name)
-        if field is None or not isinstance(field.type, TextOf):
-            return ()
-        found += field.type.values
-    return tuple(found)
 
 
 def _fields(
@@ -462,10 +405,7 @@ def _subject_of(node: ast.AST) -> ast.Name:
 
 
 def _truth(expressions: Expressions, asked: ast.expr, node: ast.AST) -> TypedQuery:
-    for part in ast.walk(asked):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    found = expressions.truth(asked)
+    found = expressions.truth(located(asked, node))
     if is_refused(found.type):
         raise PatternRefused
     return found
@@ -527,7 +467,7 @@ def _length_test(
         return None
     if is_open and count == 0:
         return None
-    length = FunctionCall("count", (subject.query,))
+    length = invoke("count", subject.query)
     return TypedQuery(Binary(">=" if is_open else "=", length, Constant(count)), BOOL)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import Helper, TypedQuery
 from holdfast.compiler.environment import LocalFunction
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.statements.inlining import inline
 
 if TYPE_CHECKING:
@@ -40,12 +41,9 @@ def lower_repeated(statements: Statements, node: ast.expr) -> TypedQuery:
     known = statements.unit.loops
     if node not in known:
         given = _first_given(node)
-        known[node] = ast.Call(ast.Name(_NAME, ast.Load()), given, [])
+        known[node] = located(ast.Call(ast.Name(_NAME, ast.Load()), given, []), node)
         made = _function(node, is_given=bool(given))
-        for part in (*ast.walk(known[node]), *ast.walk(made)):
-            if isinstance(part, ast.stmt | ast.expr) and not hasattr(part, "lineno"):
-                ast.copy_location(part, node)
-        statements.unit.loop_functions[node] = made
+        statements.unit.loop_functions[node] = located(made, node)
     for argument in known[node].args:
         statements.prepare(argument)
     function = statements.unit.loop_functions[node]

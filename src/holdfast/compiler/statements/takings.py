@@ -20,12 +20,12 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Constant,
-    FunctionCall,
     ItemOf,
     QueryTree,
     Variable,
     guard,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.removals import (
     without_key,
@@ -118,8 +118,8 @@ def _distinct_default(statements: Statements, node: ast.Call, name: str) -> int:
 def _levels_of_taken(
     statements: Statements, node: ast.Call, name: str, values: list[TypedQuery]
 ) -> int:
-    """Return how many levels of the result of `pop` no name refers to: the list or dict does not
-    lead to it any more. `d.pop(key, default)` may give the default.
+    """Return how many levels of the result of `pop` no name refers to: the list or dict no
+    longer contains it. `d.pop(key, default)` may give the default.
     """
     entry = statements.entry(name)
     levels = max(0, entry.owned - 1) if isinstance(entry, Held) else 0
@@ -177,7 +177,7 @@ def _pop_key(
         return None
     key = key._replace(query=sought_)
     text = statements.unit.text(node)
-    found, type_ = FunctionCall("lookup", (current.query, key.query)), current.type.value
+    found, type_ = invoke("lookup", current.query, key.query), current.type.value
     if not default:
         item = TypedQuery(guard(found, f"KeyError: {text}"), type_, key.fails | {"KeyError"})
         rest = without_known_key(current.query, key.query, text)
@@ -196,7 +196,7 @@ def _refuse_key(statements: Statements, node: ast.Call, own: DictOf, key: TypedQ
 
 
 def _or(held: QueryTree, default: QueryTree) -> QueryTree:
-    return Conditional(FunctionCall("exists", (held,)), held, default)
+    return Conditional(invoke("exists", held), held, default)
 
 
 def _set_default(
@@ -210,11 +210,11 @@ def _set_default(
         _refuse_key(statements, node, current.type, key)
         return None
     key = key._replace(query=sought_)
-    found = FunctionCall("lookup", (current.query, key.query))
+    found = invoke("lookup", current.query, key.query)
     entry = ComputedEntry(key.query, default.query)
-    longer = FunctionCall("merge", (ArrayOf((current.query, entry)),))
+    longer = invoke("merge", ArrayOf((current.query, entry)))
     type_ = longer_type.value
     fails = fails_of(*values)
     item = hold(found, lambda held: _or(held, default.query))
-    rest = Conditional(FunctionCall("exists", (found,)), current.query, longer)
+    rest = Conditional(invoke("exists", found), current.query, longer)
     return TypedQuery(item, type_, fails), TypedQuery(rest, longer_type, fails)

@@ -14,7 +14,13 @@ from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.environment import LocalFunction
 from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.expressions import Expressions
-from holdfast.compiler.expressions.query import ArrayOf, Binary, Constant, FunctionCall, QueryTree
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Constant,
+    QueryTree,
+    invoke,
+)
 from holdfast.compiler.ir import (
     Action,
     BranchErrors,
@@ -123,7 +129,7 @@ class Branching:
         size = self._count(found, Count("batch", 1))
         if size is not None:
             items = in_batches(items, size)
-        needed, tolerated = self._quorum(found, FunctionCall("count", (items.query,)))
+        needed, tolerated = self._quorum(found, invoke("count", items.query))
         types: tuple[Type, ...] = (element_of(items.type) or REFUSED,)
         if parts is not None and not _takes(function, 1):
             types = parts
@@ -370,7 +376,7 @@ def _smaller(left: TypedQuery, right: TypedQuery) -> TypedQuery:
         case Constant(int(one)), Constant(int(other)):
             return TypedQuery(Constant(min(one, other)), INT)
         case one, other:
-            smallest = FunctionCall("min", (ArrayOf((one, other)),))
+            smallest = invoke("min", ArrayOf((one, other)))
             return TypedQuery(smallest, INT, fails_of(left, right))
 
 

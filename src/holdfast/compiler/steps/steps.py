@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from holdfast.compiler.steps.child_calls import (
 )
 from holdfast.compiler.steps.durable import REFUSED_STEP, chosen_pool, find_outside
 from holdfast.compiler.steps.service_calls import lower_service_arguments, result_type
+from holdfast.compiler.steps.spread_dicts import dicts_of, spread_dicts, with_dict
 from holdfast.compiler.steps.step_arguments import StepRefused, refuse, require_text
 from holdfast.compiler.steps.task_arguments import can_dump, lower_argument
 from holdfast.compiler.steps.waits import (
@@ -179,18 +181,14 @@ class Steps:
         if isinstance(task, ServiceCall):
             return lower_service_arguments(self.expressions, node, task, skip)
         self._require_callable(node, task)
+        node = spread_dicts(self.expressions, node)
+        dicts, signature = dicts_of(node), signature_of(task.function)
+        if len(dicts) == 1 and isinstance(task, Task) and signature.has_plain_parameters:
+            return self._with_dict(node, task, skip, dicts[0])
         found = match_call(self.expressions.unit, node, task.function, skip=skip)
         if found is None:
             raise StepRefused
-        names = {id(value): name for name, value in found.items()}
-        given = (*node.args[skip:], *(keyword.value for keyword in node.keywords))
-        parameters = signature_of(task.function).parameters
-        lowered = {}
-        for value in given:
-            name = names[id(value)]
-            lowered[name] = lower_argument(
-                self.expressions, value, task.name, name, parameters[name]
-            )
+        lowered = self._lowered(node, task, found, skip)
         if task.name == "json.dumps" and not can_dump(
             lowered["obj"].type, is_sorted="sort_keys" in lowered
         ):
@@ -203,6 +201,37 @@ class Steps:
             raise StepRefused
         items = tuple((name, lowered[name].query) for name in found)
         return TypedQuery(ObjectOf(items), NONE, fails_of(*lowered.values()))
+
+    def _lowered(
+        self,
+        node: ast.Call,
+        task: Task[..., Any] | Workflow[..., Any],
+        found: Mapping[str, ast.expr],
+        skip: int,
+    ) -> dict[str, TypedQuery]:
+        """Return the arguments by parameter, in the order of the call."""
+        names = {id(value): name for name, value in found.items()}
+        parameters = signature_of(task.function).parameters
+        lowered = {}
+        for value in (*node.args[skip:], *(keyword.value for keyword in node.keywords)):
+            name = names[id(value)]
+            lowered[name] = lower_argument(
+                self.expressions, value, task.name, name, parameters[name]
+            )
+        return lowered
+
+    def _with_dict(
+        self, node: ast.Call, task: Task[..., Any], skip: int, given: ast.expr
+    ) -> TypedQuery:
+        own = [word for word in node.keywords if word.arg is not None]
+        call = ast.copy_location(ast.Call(node.func, node.args, own), node)
+        found = match_call(self.expressions.unit, call, task.function, skip=skip, is_partial=True)
+        if found is None:
+            raise StepRefused
+        named = self._lowered(call, task, found, skip)
+        if any(is_refused(value.type) for value in named.values()):
+            raise StepRefused
+        return with_dict(self.expressions, given, named, task.function)
 
     def _result_of(self, node: ast.Call, task: Task[..., Any]) -> Type:
         """Return the type of the task's result. For a polled task this excludes None, because the

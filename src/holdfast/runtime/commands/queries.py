@@ -225,29 +225,8 @@ def _page_of(
     if wanted.attributes:
         return (yield from read_search_page(tenant, spread, wanted, now_ms))
     if wanted.waits is not None:
-        return (
-            yield from read_waiting_page(
-                tenant,
-                spread,
-                wanted.waits,
-                workflow=wanted.workflow,
-                before=wanted.before,
-                since=wanted.since,
-                where=wanted.where,
-                limit=wanted.limit,
-            )
-        )
-    page = yield from read_page(
-        tenant,
-        spread,
-        statuses=wanted.statuses,
-        workflow=wanted.workflow,
-        before=wanted.before,
-        since=wanted.since,
-        where=wanted.where,
-        limit=wanted.limit,
-        now_ms=now_ms,
-    )
+        return (yield from read_waiting_page(tenant, spread, wanted.waits, wanted))
+    page = yield from read_page(tenant, spread, wanted, now_ms)
     return replace(page, entries=(yield from with_present_waits(tenant, page.entries)))
 
 

@@ -89,7 +89,8 @@ def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> Js
 
     The event is stored before the list of waiting executions is read, and an execution registers
     there before it reads events (R13). So either the execution finds the event, or it is woken
-    here. If it starts several workflows, each of them gets a copy of its own.
+    here. An event with a claim for the only wait is given on by the worker of that wait
+    (`event_claims.py`). If the event starts several workflows, each of them gets a copy of its own.
     """
     rules = [] if wanted.execution is not None else keyed.started_by(known, wanted.name)
     if len(rules) > 1:
@@ -164,6 +165,11 @@ def _store_one(
             "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
         )
     stored = item if found is None else found
+    if found is None and inbox.CLAIMED in item:
+        # The registration that the claim names was read a moment ago.
+        run = str(item[inbox.ADDRESSEE])
+        yield from event_pointers.send_wakes(tenant, name, key, item, [run])
+        return {"event": event_id, "waiting": 1}
     if stored.get(inbox.ADDRESSEE) == inbox.DROPPED:
         return {"event": event_id, "waiting": 0, "dropped": True}
     if rule is not None and inbox.ADDRESSEE in stored and inbox.DIRECT not in stored:
@@ -174,9 +180,7 @@ def _store_one(
     only = stored.get(inbox.ADDRESSEE)
     addressee = None if only is None else str(only)
     woken = yield from event_pointers.wake(tenant, name, key, stored, addressee)
-    if not woken and inbox.CLAIMED in stored:
-        yield from kept_events.free_abandoned(tenant, str(addressee), name, key)
-    elif not woken:
+    if not woken:
         at_ms = int(stored["at"])
         yield from kept_events.keep_listed(tenant, event_id, at_ms, {"name": name, "key": key})
     return {"event": event_id, "waiting": woken}
