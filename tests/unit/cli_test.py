@@ -390,6 +390,7 @@ def test_a_folder_that_is_no_package_is_named_as_one(holdfast: Project) -> None:
         ("list", "--endpoint", "http://x", "--stack", "y"),
         ("list", "--status", "BORED"),
         ("serve", "--port", "eighty"),
+        ("list", "--endpoint", ""),
     ],
 )
 def test_wrong_usage_is_status_two(holdfast: Project, arguments: tuple[str, ...]) -> None:
@@ -404,6 +405,8 @@ def test_wrong_usage_is_status_two(holdfast: Project, arguments: tuple[str, ...]
         ("{not json", "--input is not JSON"),
         ("@nowhere.json", "--input: nowhere.json: No such file"),
         ("[" * 100_000, "--input is not JSON"),
+        ("NaN", "--input is not JSON: it has no NaN"),
+        ('{"pence": -Infinity}', "--input is not JSON: it has no -Infinity"),
     ],
 )
 def test_an_input_that_is_no_json_never_leaves(holdfast: Project, text: str, says: str) -> None:
@@ -480,9 +483,10 @@ def test_an_endpoint_without_an_answer_is_named(holdfast: Project) -> None:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     assert holdfast("list", "--endpoint", url) == 2
     assert f"error[HF275]: {url} cannot be reached" in holdfast.complaints
+    assert "start `holdfast serve`, or name another API with --endpoint" in holdfast.complaints
 
 
-@pytest.mark.parametrize("endpoint", ["ftp://host", "file:///etc/passwd", "localhost:8080", ""])
+@pytest.mark.parametrize("endpoint", ["ftp://host", "file:///etc/passwd", "localhost:8080"])
 def test_an_endpoint_that_is_no_url_is_refused(holdfast: Project, endpoint: str) -> None:
     assert holdfast("list", "--endpoint", endpoint) == 2
     assert "error[HF274]" in holdfast.complaints

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import MODULES_HELP, command
-from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json
+from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json, store_text
 from holdfast.errors import RequestError
 from holdfast.local import project
 
@@ -98,7 +98,7 @@ def _compile(arguments: argparse.Namespace) -> int:
     for output in outputs:
         print(f"{'written' if output in stale else 'current'}  {output.path}")
         if output in stale:
-            output.write()
+            store_text(output.path, output.text)
     for note in notes:
         print(note)
     return FINE
