@@ -112,7 +112,7 @@ def _body_or_error(
     statements: Statements, function: ast.Lambda | ast.FunctionDef, *, is_late: bool
 ) -> StatementBlock:
     """Return the statements of the function inside of `try: …`, `except Exception as error: return
-    error`. With `is_late` the call raises that error, so it is no result for the author.
+    error`. With `is_late` the call raises that error, so it is not a result for the author.
     """
     statements.flow.protections += 1
     with statements.unit.library.catching(() if is_late else [Exception]):

@@ -144,7 +144,7 @@ def _parameter(statements: Statements, call: ast.Call, helper: Helper, given: Gi
 def _check_new(
     statements: Statements, call: ast.Call, helper: Helper, parameter: _Parameter
 ) -> None:
-    """Refuse a value that is no variable of the caller, unless no other name refers to it."""
+    """Refuse a value that is not a variable of the caller, unless no other name refers to it."""
     name, node = parameter.name, parameter.node
     if node is None:
         message = f"`{helper.name}` changes the default of `{name}`, which its calls share"

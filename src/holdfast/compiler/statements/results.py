@@ -44,7 +44,7 @@ class Result:
     is_dropped: bool = False
     #: In a body that is pasted into its caller (`pasting`), the names that belong to the helper.
     names: frozenset[str] | None = None
-    #: What is known at the end of such a body.
+    #: The environment at the end of such a body.
     end: Meeting = field(default_factory=Meeting)
 
 

@@ -21,11 +21,11 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     ItemOf,
-    QueryTree,
     Variable,
     guard,
     hold,
     invoke,
+    or_else,
 )
 from holdfast.compiler.expressions.removals import (
     without_key,
@@ -119,8 +119,8 @@ def _distinct_default(statements: Statements, node: ast.Call, name: str) -> int:
 def _levels_of_taken(
     statements: Statements, node: ast.Call, name: str, values: list[TypedQuery]
 ) -> int:
-    """Return how many levels of the result of `pop` no name refers to: the list or dict does not
-    lead to it any more. `d.pop(key, default)` may give the default.
+    """Return how many levels of the result of `pop` no name refers to: the list or dict no
+    longer contains it. `d.pop(key, default)` may give the default.
     """
     entry = statements.entry(name)
     levels = max(0, entry.owned - 1) if isinstance(entry, Held) else 0
@@ -188,7 +188,7 @@ def _pop_key(
         item = TypedQuery(guard(found, f"KeyError: {text}"), type_, fails)
         rest = without_known_key(current.query, key.query, text)
         return item, TypedQuery(rest, current.type, item.fails)
-    value = hold(found, lambda held: _or(held, default[0].query))
+    value = hold(found, lambda held: or_else(held, default[0].query))
     rest = hold(key.query, lambda held: without_key(current.query, held), "_wanted")
     item = TypedQuery(value, join(type_, default[0].type), fails_of(*values))
     return item, TypedQuery(rest, current.type, key.fails)
@@ -199,10 +199,6 @@ def _refuse_key(statements: Statements, node: ast.Call, own: DictOf, key: TypedQ
     given = ", ".join((key_help(own, key.type, text), *others))
     what = f"the keys of this dict are not {describe(key.type)}"
     refuse_change(statements, node, what, f"{statements.unit.text(node.func)}({given})")
-
-
-def _or(held: QueryTree, default: QueryTree) -> QueryTree:
-    return Conditional(invoke("exists", held), held, default)
 
 
 def _set_default(
@@ -221,6 +217,6 @@ def _set_default(
     longer = invoke("merge", ArrayOf((current.query, entry)))
     type_ = longer_type.value
     fails = fails_of(*values)
-    item = hold(found, lambda held: _or(held, default.query))
+    item = hold(found, lambda held: or_else(held, default.query))
     rest = Conditional(invoke("exists", found), current.query, longer)
     return TypedQuery(item, type_, fails), TypedQuery(rest, longer_type, fails)

@@ -439,8 +439,7 @@ class Attempts:
         rule = self.setting.cache_of(workflow, attempt.target)
         if rule is None:
             return None
-        # Imported here because most tasks have no cache. Each module that is imported makes the
-        # start of a Lambda function slower.
+        # Imported here for cold starts: most tasks have no cache.
         from holdfast.runtime.worker.cached_results import place_of  # noqa: PLC0415
 
         return place_of(rule, attempt.arguments)
@@ -463,8 +462,7 @@ class Attempts:
             yield from cached_results.keep(tenant, run, begun.cache, result.output)
 
     def _carry_out(self, attempt: Attempt) -> Generator[Effect, Any, Fact]:
-        # Imported here because most workers never carry out a command. Each module that is imported
-        # makes the start of a Lambda function slower.
+        # Imported here for cold starts: most workers never carry out a command.
         from holdfast.runtime.worker.own_commands import carry_out  # noqa: PLC0415
 
         return (yield from carry_out(self.setting, self.log, self.permits, attempt))

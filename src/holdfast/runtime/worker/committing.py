@@ -231,7 +231,7 @@ class Committing:
         if after.definition != self._definition:
             yield from self._fetch(after.definition)
         for attempt in abandoned_attempts(plan.asked_before, after, offered, now_ms):
-            # Imported here because few tasks declare a heartbeat.
+            # Imported here for cold starts: few tasks declare a heartbeat.
             from holdfast.runtime import heartbeats  # noqa: PLC0415
 
             step_of = heartbeats.Step(self.log.tenant, self.log.run, attempt.entry)
@@ -319,8 +319,7 @@ class Committing:
     def _put_search_rows(
         self, known: Execution | None, now_ms: int, *, is_listed: bool
     ) -> NoResult:
-        # Imported here because most workflows have no search attributes. Each module that is
-        # imported makes the start of a Lambda function slower.
+        # Imported here for cold starts: most workflows have no search attributes.
         from holdfast.runtime import search_rows  # noqa: PLC0415
 
         yield from search_rows.put_new(self.log, known, now_ms, is_listed=is_listed)
@@ -349,8 +348,7 @@ class Committing:
             self.unlogged += events
 
     def _write_log(self) -> NoResult:
-        # Imported here because most state machines have no log. Each module that is imported makes
-        # the start of a Lambda function slower.
+        # Imported here for cold starts: most state machines have no log.
         from holdfast.runtime import execution_logs  # noqa: PLC0415
 
         events, self.unlogged = self.unlogged, []

@@ -111,8 +111,7 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
         messages.require_readable(delivery.body)
         kind = delivery.body["k"]
         if kind in messages.OF_NO_EXECUTION or kind == messages.REMIND:
-            # Imported here because many workers process only executions. Each module that is
-            # imported makes the start of a Lambda function slower.
+            # Imported here for cold starts: many workers process only executions.
             from holdfast.runtime.worker import other_messages  # noqa: PLC0415
 
             return (yield from other_messages.process(setting, delivery))
@@ -254,7 +253,7 @@ class Processing(Committing):
         if event is None or (state is not None and event["id"] in state.used_events):
             return
         if self.errand.is_recovering or "claim" in event:
-            # Imported here because few events come to an execution that does not use them.
+            # Imported here for cold starts: few events come to an execution that does not use them.
             from holdfast.runtime.worker import own_claims  # noqa: PLC0415
 
             yield from own_claims.give_back_earlier(self.log, event)
@@ -283,8 +282,7 @@ class Processing(Committing):
         yield from self.attempts.permits.leave_workflow(self.state)
         definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
         if "keyed" in definition.source_map:
-            # Imported here because most workflows have no key. Each module that is imported makes
-            # the start of a Lambda function slower.
+            # Imported here for cold starts: most workflows have no key.
             from holdfast.runtime.commands import keyed_events  # noqa: PLC0415
 
             yield from keyed_events.at_end(self.setting.lookup(), self.log)
@@ -302,7 +300,7 @@ class Processing(Committing):
             return
         definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
         if FAILED_EVENT not in definition.source_map.get("events", ()):
-            # Imported here because few executions fail.
+            # Imported here for cold starts: few executions fail.
             from holdfast.runtime.commands import failures  # noqa: PLC0415
 
             yield from failures.send(self.setting.lookup(), self.log.tenant, self.state, definition)
@@ -505,8 +503,7 @@ class Processing(Committing):
         if step.state.used_events is state.used_events:
             return step
         if self.claims is None:
-            # Imported here because most executions use no event. Each module that is imported makes
-            # the start of a Lambda function slower.
+            # Imported here for cold starts: most executions use no event.
             from holdfast.runtime.worker.own_claims import OwnClaims  # noqa: PLC0415
 
             self.claims = OwnClaims(self.log)
