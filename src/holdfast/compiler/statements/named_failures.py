@@ -98,6 +98,8 @@ def lower_named_failure(statements: Statements, node: ast.expr) -> None:
             _check_moments(statements, node, (left, right), operator)
         case ast.Call(func=ast.Attribute(value=items, attr="index"), args=[wanted]):
             _check_member(statements, node, items, wanted)
+        case ast.Call(args=[items]) if statements.unit.outside(node.func) in (min, max):
+            _check_extreme(statements, node, items)
         case ast.Call(args=[wanted]):
             _check_value_of_enum(statements, node, wanted)
         case _:
@@ -253,6 +255,47 @@ def _check_member(
         test = is_member(statements, wanted, items)
         require(statements, node, test, ValueError, text)
         _keep_value(statements, node)
+
+
+def _check_extreme(statements: Statements, node: ast.Call, items: ast.expr) -> None:
+    """Test before `max(items)` that the list has an item."""
+    found = _operand(statements, items)
+    if is_refused(found.type):
+        return
+    function: Callable[[list[int]], int] = max
+    if statements.unit.outside(node.func) is min:
+        function = min
+    text = TypedQuery(Constant(_text_of(lambda: function([]))), STR)
+    test = Binary(">", invoke("count", found.query), Constant(0))
+    require(statements, node, test, ValueError, ((), text))
+    _keep_value(statements, node)
+
+
+def named_removal(
+    statements: Statements, node: ast.expr, owner: TypedQuery, key: TypedQuery
+) -> TypedQuery | None:
+    """Emit the test for `del xs[i]`, `del d[key]`, `xs.pop(i)` or `d.pop(key)`, if a handler names
+    its error. Return the key, which is computed before the test; None when there is no such
+    handler.
+    """
+    error: type[Exception] = KeyError if isinstance(owner.type, DictOf) else IndexError
+    if not is_caught(statements.expressions, error.__name__) or has_item(owner, key) is None:
+        return None
+    key = key if is_name(key.query) else statements.kept(key, node, "removed")
+    test = has_item(owner, key)
+    assert test is not None
+    text = ((), _no_place(node, owner)) if error is IndexError else None
+    require(statements, node, test, error, text or written_key(statements, node, key))
+    return key
+
+
+def _no_place(node: ast.expr, owner: TypedQuery) -> TypedQuery:
+    """Return the text of the IndexError of `del xs[i]` or of `xs.pop(i)`."""
+    if isinstance(node, ast.Subscript):
+        return TypedQuery(Constant("list assignment index out of range"), STR)
+    is_empty = Binary("=", invoke("count", owner.query), Constant(0))
+    texts = Constant("pop from empty list"), Constant("pop index out of range")
+    return TypedQuery(Conditional(is_empty, *texts), STR)
 
 
 def require_member(statements: Statements, node: ast.Call, name: str, wanted: ast.expr) -> bool:

@@ -35,6 +35,7 @@ from holdfast.compiler.expressions.removals import (
 from holdfast.compiler.statements.changes import changeable
 from holdfast.compiler.statements.levels import Adding
 from holdfast.compiler.statements.mutators import family_of, refuse_change
+from holdfast.compiler.statements.named_failures import named_removal
 from holdfast.compiler.statements.ownership import has_parts_that_may_change
 from holdfast.compiler.statements.parts import change_part_by
 from holdfast.compiler.types.types import (
@@ -159,8 +160,10 @@ def _pop_item(
         refuse_change(statements, node, what, f"{statements.unit.text(node.func)}(0)")
         return None
     text, element = statements.unit.text(node), current.type.element
+    named = named_removal(statements, node, current, index)
+    index = index if named is None else named
     item = guard(ItemOf(current.query, index.query), f"IndexError: {text}")
-    fails = index.fails | {"IndexError"}
+    fails = index.fails | (set() if named else {"IndexError"})
     rest = without_place(current.query, index.query, element, text)
     return TypedQuery(item, element, fails), TypedQuery(rest, current.type, fails)
 
@@ -170,6 +173,8 @@ def _pop_key(
 ) -> _Taken | None:
     assert isinstance(current.type, DictOf)
     key, *default = values
+    named = None if default else named_removal(statements, node, current, key)
+    key = key if named is None else named
     sought_ = sought(current.type, key)
     if sought_ is None:
         _refuse_key(statements, node, current.type, key)
@@ -178,7 +183,8 @@ def _pop_key(
     text = statements.unit.text(node)
     found, type_ = invoke("lookup", current.query, key.query), current.type.value
     if not default:
-        item = TypedQuery(guard(found, f"KeyError: {text}"), type_, key.fails | {"KeyError"})
+        fails = key.fails | (set() if named else {"KeyError"})
+        item = TypedQuery(guard(found, f"KeyError: {text}"), type_, fails)
         rest = without_known_key(current.query, key.query, text)
         return item, TypedQuery(rest, current.type, item.fails)
     value = hold(found, lambda held: or_else(held, default[0].query))
