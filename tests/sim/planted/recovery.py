@@ -13,7 +13,7 @@ from holdfast.core.waits import pending_commands
 from holdfast.limits import OVERDUE_SECONDS
 from holdfast.runtime import follow_ups, inbox, messages, watchdog
 from holdfast.runtime.effects import Message, Send
-from holdfast.runtime.maintenance import quarantine, sweeper
+from holdfast.runtime.maintenance import dead_letters, quarantine, sweeper
 from holdfast.runtime.worker import delivery, loop, recovery
 from holdfast.runtime.worker.attempts import Attempts
 from holdfast.runtime.worker.delivery import Delivery
@@ -208,13 +208,13 @@ def _see_no_children(patch: Patch) -> None:
 
 
 def _revive_only(patch: Patch, is_kept: Callable[[str], bool]) -> None:
-    real = sweeper.revive
+    real = dead_letters.revive
 
     def revive(letter: Any, *more: Any) -> Any:
         if is_kept(letter.body["k"]):
             yield from real(letter, *more)
 
-    patch.setattr(sweeper, "revive", revive)
+    patch.setattr(dead_letters, "revive", revive)
 
 
 def _drop_starts(patch: Patch) -> None:
