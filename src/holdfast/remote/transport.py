@@ -71,7 +71,11 @@ def over_http(base: str, sign: Sign, *, server: str = "", authorities: str | Non
             return send(method, reached + target, body, headers)
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
-            raise ServiceFault("HF275", f"{reached} cannot be reached: {reason}") from None
+            raise ServiceFault(
+                "HF275",
+                f"{reached} cannot be reached: {reason}",
+                help="start `holdfast serve`, or name another API with --endpoint or --stack",
+            ) from None
 
     return carry
 

@@ -48,6 +48,7 @@ from typing import Any, Final
 from holdfast import resources
 from holdfast.core.state import STATUSES, Attribute, Execution
 from holdfast.core.subjects import Subject, indexed_subjects
+from holdfast.errors import RequestError
 from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     ENDED_RETENTION_SECONDS,
@@ -354,6 +355,14 @@ def read_page(
         if len(page.entries) == limit:
             break
     return page
+
+
+def unknown_page() -> RequestError:
+    return RequestError(
+        "HF209",
+        "`after` is not what a page gave as `next`",
+        help="leave it out for the first page, or send the `next` of a page with the same filters",
+    )
 
 
 def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:

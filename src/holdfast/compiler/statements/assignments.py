@@ -14,6 +14,7 @@ from holdfast.compiler.expressions.declared import annotated_type, as_declared
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.expressions.typed_dicts import displayed
 from holdfast.compiler.ir import Assign, Target
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.statements.changes import (
     is_named_change,
     lower_extension,
@@ -92,7 +93,7 @@ def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
         else:
             with _temporary(statements, [_WHOLE]):
                 statements.give(_WHOLE, Held(value.query, value.type, distinct=distinct))
-                part = ast.copy_location(ast.Name(_WHOLE, ast.Load()), node.value)
+                part = ast.copy_location(load(_WHOLE), node.value)
                 _assign(statements, node, target, part, None)
 
 
@@ -165,7 +166,7 @@ def _assign_parts(
         lower_unpacking(statements, node, ast.copy_location(made, target), value)
         for (name, part), place in zip(named.items(), places, strict=True):
             inner = part.value if isinstance(part, ast.Starred) else part
-            read = ast.copy_location(ast.Name(name, ast.Load()), place)
+            read = ast.copy_location(load(name), place)
             _assign(statements, node, inner, read, None)
     if before is not None and is_exchange(target, value):
         _restore_levels(statements, target, before)
@@ -373,7 +374,7 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
         return
     if isinstance(entry, Held) and lower_merge(statements, node, name):
         return
-    read = ast.copy_location(ast.Name(name, ast.Load()), node.target)
+    read = ast.copy_location(load(name), node.target)
     if isinstance(entry, Held) and (
         entry.type == DECIMAL or is_named_change(statements, node, entry.type)
     ):

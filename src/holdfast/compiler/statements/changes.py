@@ -37,6 +37,7 @@ from holdfast.compiler.expressions.query import (
 from holdfast.compiler.expressions.typed_dicts import is_value_for
 from holdfast.compiler.ir import Assign
 from holdfast.compiler.library_calls import is_caught
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
 from holdfast.compiler.statements.local_names import bound_names
 from holdfast.compiler.statements.named_failures import named_item, named_place
@@ -336,7 +337,7 @@ def changeable(
             "return the value from the branch and combine the results afterwards",
         )
         return None
-    current = statements.expressions.lower(ast.copy_location(ast.Name(name, ast.Load()), node))
+    current = statements.expressions.lower(ast.copy_location(load(name), node))
     entry = environment.entries.get(name)
     if is_refused(current.type) or not isinstance(entry, Held):
         return None

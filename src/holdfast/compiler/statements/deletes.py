@@ -9,7 +9,7 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.environment import Environment
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.removals import without_known_key, without_place
-from holdfast.compiler.rewriting import located
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.statements.changes import changeable, give
 from holdfast.compiler.statements.levels import OWN, Adding, Stored
 from holdfast.compiler.statements.parts import change_part, local_chain
@@ -38,7 +38,7 @@ def lower_delete(statements: Statements, node: ast.Delete) -> None:
 
 def _forget(statements: Statements, target: ast.Name) -> None:
     """Lower `del name`: from here on the name has no value."""
-    statements.expressions.lower(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+    statements.expressions.lower(ast.copy_location(load(target.id), target))
     environment = statements.flow.environment
     if environment is not None:
         statements.flow.environment = environment.without(target.id)
@@ -150,7 +150,7 @@ def _around(target: ast.Subscript, part: ast.Slice, value: ast.expr | None) -> a
         return ast.Subscript(target.value, ast.Slice(start, stop), ast.Load())
 
     def size(part: ast.expr) -> ast.expr:
-        return ast.Call(ast.Name("len", ast.Load()), [part], [])
+        return ast.Call(load("len"), [part], [])
 
     parts: list[ast.expr] = [] if part.lower is None else [items(None, part.lower)]
     parts += [] if value is None else [value]

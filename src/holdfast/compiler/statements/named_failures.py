@@ -59,6 +59,7 @@ from holdfast.compiler.expressions.subscripts import has_item
 from holdfast.compiler.expressions.unknowns import as_kind
 from holdfast.compiler.ir import If, Raise, StatementBlock, StepStatement, Target, TaskAction
 from holdfast.compiler.library_calls import is_caught
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.types.types import (
     BOOL,
     FLOAT,
@@ -268,7 +269,7 @@ def require_member(statements: Statements, node: ast.Call, name: str, wanted: as
         return False
     if is_refused(_operand(statements, wanted).type):
         return False
-    items = ast.copy_location(ast.Name(name, ast.Load()), node)
+    items = ast.copy_location(load(name), node)
     text = TypedQuery(Constant(_text_of(lambda: list[int]().remove(0))), STR)
     require(statements, node, is_member(statements, wanted, items), ValueError, ((), text))
     return True

@@ -36,7 +36,7 @@ from holdfast.compiler.expressions.query import (
     invoke,
 )
 from holdfast.compiler.ir import Assign, StatementBlock
-from holdfast.compiler.rewriting import located
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.statements.changes import (
     changeable,
     deep_copy,
@@ -183,7 +183,7 @@ def change_part_by(
             held = Held(Variable(variable), found.type, owned=stored.owned, distinct=stored.alone)
             statements.give(name, held)
             names.append(name)
-            given.append(ast.copy_location(ast.Name(name, ast.Load()), value))
+            given.append(ast.copy_location(load(name), value))
         else:
             given.append(value)
     with ExitStack() as stack:
@@ -276,7 +276,7 @@ def _taken_out(statements: Statements, node: ast.AST, path: ast.expr) -> ast.Nam
     held = Held(Variable(variable), part.type, owned=max(owned, 0), distinct=distinct)
     # Keep the facts about the part: its name is the text of its path.
     statements.flow.environment = environment._replace(entries={**environment.entries, text: held})
-    return ast.copy_location(ast.Name(text, ast.Load()), path)
+    return ast.copy_location(load(text), path)
 
 
 def is_default(statements: Statements, call: ast.Call) -> bool:

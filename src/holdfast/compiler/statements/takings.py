@@ -21,11 +21,11 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     ItemOf,
-    QueryTree,
     Variable,
     guard,
     hold,
     invoke,
+    or_else,
 )
 from holdfast.compiler.expressions.removals import (
     without_key,
@@ -182,7 +182,7 @@ def _pop_key(
         item = TypedQuery(guard(found, f"KeyError: {text}"), type_, key.fails | {"KeyError"})
         rest = without_known_key(current.query, key.query, text)
         return item, TypedQuery(rest, current.type, item.fails)
-    value = hold(found, lambda held: _or(held, default[0].query))
+    value = hold(found, lambda held: or_else(held, default[0].query))
     rest = hold(key.query, lambda held: without_key(current.query, held), "_wanted")
     item = TypedQuery(value, join(type_, default[0].type), fails_of(*values))
     return item, TypedQuery(rest, current.type, key.fails)
@@ -193,10 +193,6 @@ def _refuse_key(statements: Statements, node: ast.Call, own: DictOf, key: TypedQ
     given = ", ".join((key_help(own, key.type, text), *others))
     what = f"the keys of this dict are not {describe(key.type)}"
     refuse_change(statements, node, what, f"{statements.unit.text(node.func)}({given})")
-
-
-def _or(held: QueryTree, default: QueryTree) -> QueryTree:
-    return Conditional(invoke("exists", held), held, default)
 
 
 def _set_default(
@@ -215,6 +211,6 @@ def _set_default(
     longer = invoke("merge", ArrayOf((current.query, entry)))
     type_ = longer_type.value
     fails = fails_of(*values)
-    item = hold(found, lambda held: _or(held, default.query))
+    item = hold(found, lambda held: or_else(held, default.query))
     rest = Conditional(invoke("exists", found), current.query, longer)
     return TypedQuery(item, type_, fails), TypedQuery(rest, longer_type, fails)

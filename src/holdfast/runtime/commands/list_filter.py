@@ -31,7 +31,7 @@ from holdfast.runtime.attribute_filter import (
     read_conditions,
 )
 from holdfast.runtime.effects import Condition, Test
-from holdfast.runtime.listing import NEWEST, PageFilter
+from holdfast.runtime.listing import NEWEST, PageFilter, unknown_page
 from holdfast.runtime.storage import keys
 from holdfast.runtime.waiting_list import WaitFilter
 
@@ -211,7 +211,7 @@ def _attributes(
 def _after_value(request: Mapping[str, Any]) -> str | None:
     after = request.get("after")
     if after is not None and not (isinstance(after, str) and _VALUE_KEY.fullmatch(after)):
-        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+        raise unknown_page()
     return after
 
 
@@ -254,7 +254,7 @@ def _before(request: Mapping[str, Any]) -> str:
     """
     after = request.get("after")
     if after is not None and not (isinstance(after, str) and _LIST_KEY.fullmatch(after)):
-        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+        raise unknown_page()
     until = _key_of(_time_ms(request, "until"))
     return min(after or NEWEST, until or NEWEST)
 
