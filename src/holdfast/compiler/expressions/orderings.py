@@ -30,6 +30,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.expressions.sets import in_order, without_order
 from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key, number_of
+from holdfast.compiler.library_calls import note_failure
 from holdfast.compiler.rewriting import load, located, parameters_named
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
@@ -347,10 +348,18 @@ def lower_extreme(function: str) -> Callable[[Expressions, ast.Call], TypedQuery
         if default.type != NEVER:
             query = hold(found.query, lambda held: or_else(held, default.query))
             return TypedQuery(query, join(element, default.type), fails)
+        if not found.fails and _is_list(expressions, node):
+            note_failure(expressions, node, "ValueError")
         query = guard(found.query, f"ValueError: {function} of an empty list")
         return TypedQuery(query, element, fails | {"ValueError"})
 
     return rule
+
+
+def _is_list(expressions: Expressions, node: ast.Call) -> bool:
+    """Return True where the items are a value, which a test before the statement can read."""
+    with expressions.unit.trial():
+        return isinstance(expressions.lower(node.args[0]).type, ListOf)
 
 
 _NO_DEFAULT: Final = TypedQuery(Constant(None), NEVER)

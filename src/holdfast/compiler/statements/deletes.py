@@ -12,6 +12,7 @@ from holdfast.compiler.expressions.removals import without_known_key, without_pl
 from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.statements.changes import changeable, give
 from holdfast.compiler.statements.levels import OWN, Adding, Stored
+from holdfast.compiler.statements.named_failures import named_removal
 from holdfast.compiler.statements.parts import change_part, local_chain
 from holdfast.compiler.statements.replacements import replacing
 from holdfast.compiler.types.types import INT, UNKNOWN, DictOf, ListOf, describe, is_refused
@@ -66,13 +67,15 @@ def _delete(statements: Statements, node: ast.Delete, target: ast.Subscript, nam
     if current is None or is_refused(key.type):
         return
     text = statements.unit.text(target)
+    named = named_removal(statements, target, current, key)
+    key = key if named is None else named
     match current.type:
         case ListOf(element) if key.type == INT:
             rest = without_place(current.query, key.query, element, text)
-            fails = key.fails | {"IndexError"}
+            fails = key.fails | (set() if named else {"IndexError"})
         case DictOf() as owner if (sought_ := sought(owner, key)) is not None:
             rest = without_known_key(current.query, sought_, text)
-            fails = key.fails | {"KeyError"}
+            fails = key.fails | (set() if named else {"KeyError"})
         case type_:
             message = f"{describe(type_)} has no items by {describe(key.type)} to delete"
             help_ = f"del {name}[0]"
