@@ -27,7 +27,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from holdfast.compiler.default_dict_uses import outside, own_nodes
-from holdfast.compiler.rewriting import located, replace_nodes
+from holdfast.compiler.rewriting import load, located, replace_nodes
 
 _FUNCTIONS: Final[Mapping[object, str]] = MappingProxyType(
     {re.match: "match", re.search: "search", re.fullmatch: "fullmatch"}
@@ -248,7 +248,7 @@ class _Variable:
         return places.pop() if len(places) == 1 else None
 
     def _at(self, place: int) -> ast.expr:
-        return ast.Subscript(ast.Name(self.name, ast.Load()), ast.Constant(place), ast.Load())
+        return ast.Subscript(load(self.name), ast.Constant(place), ast.Load())
 
 
 class _Writer:
