@@ -48,8 +48,8 @@ def is_open(at: datetime) -> bool:
 @workflow
 def ratios(wait: timedelta, at: datetime, other: datetime) -> list[Any]:
     return [
-        wait / hours(1), wait // hours(1), (wait % hours(7)).total_seconds(), (at - other) / hours(5),
-        (at - other) // wait, (at - other) / (other - at)
+        wait / hours(1), wait // hours(1), (wait % hours(7)).total_seconds(),
+        (at - other) / hours(5), (at - other) // wait, (at - other) / (other - at)
     ]
 """
 NAIVE = ("09:00", "09:00:00.000001", "08:59:59.999999", "23:00:01", "00:00:00")

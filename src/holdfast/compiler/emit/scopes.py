@@ -202,7 +202,7 @@ def emit_receive(emitter: Emitter, statement: Receive) -> None:
     assembler.place(begin)
     emitter.statement(statement.cancelled)
     assembler.place(end)
-    # No line of control comes to this state: the undo ends before it.
+    # No line of control reaches this state: the undo ends before it.
     failed = {"Type": "Fail", "Error": RequestCancelled.__name__}
     assembler.end(statement.origin, "the request is rejected", failed)
     emitter.machine.undos.append({"States": inside, "Begin": begin, "End": end, "Assign": {}})

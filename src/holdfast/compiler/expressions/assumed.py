@@ -2,7 +2,7 @@
 
 Python does not convert such a value, and does not check it. A compiled workflow that relied on a
 wrong annotation would compute something else. So the compiled code checks the kind of the value,
-and an annotation that is no kind of JSON is refused: the value stays a text, a list or a dict.
+and an annotation that is not a kind of JSON is refused: the value stays a text, a list or a dict.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _is_kind(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
 
 
 def _fits(value: QueryTree, type_: Type, depth: int) -> QueryTree:
-    """Return the test whether a value is of the kind; false where there is no value."""
+    """Return the test whether a value is of the kind; false where it is absent."""
     kind, name = invoke("type", value), f"_item{depth}"
     match type_:
         case TypedDictOf():

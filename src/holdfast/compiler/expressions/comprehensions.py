@@ -34,6 +34,7 @@ from holdfast.compiler.expressions.query import (
     items_of,
     mapped,
 )
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.types.types import (
     DictOf,
     ListOf,
@@ -72,7 +73,7 @@ def lower_dict_comprehension(expressions: Expressions, node: ast.DictComp) -> Ty
 def lower_rows(expressions: Expressions, node: ast.expr) -> TypedQuery:
     """Lower `d.items()` or `enumerate(xs)` to a list of the pairs."""
     entry = ast.comprehension(ast.Name("entry", ast.Store()), node, [], is_async=0)
-    name = ast.copy_location(ast.Name("entry", ast.Load()), node)
+    name = ast.copy_location(load("entry"), node)
     return _through(expressions, node, [entry], lambda inner: inner.lower(name))
 
 

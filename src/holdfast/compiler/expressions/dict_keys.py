@@ -32,7 +32,7 @@ from holdfast.compiler.types.types import (
     key_type,
 )
 
-#: What keys can be.
+#: The types of keys, in words.
 KEYS: Final = "texts, ints or members of an enum"
 
 

@@ -127,8 +127,8 @@ def split(type_: Type, classes: tuple[Any, ...]) -> tuple[Type, Type] | None:
     return inside, join_all(member for member, answer in answers if not answer)
 
 
-#: What a value of unknown type can be: the classes of JSON. A float alone is none of them, because
-#: the JSON of 1.0 is that of the int 1.
+#: The classes of JSON: each value of unknown type has one of them. A float alone is not among
+#: them, because the JSON of 1.0 is that of the int 1.
 _JSON_TYPES: Final[Mapping[tuple[Any, ...], Type]] = MappingProxyType(
     {
         (str,): STR,

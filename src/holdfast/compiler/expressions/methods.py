@@ -25,7 +25,6 @@ from holdfast.compiler.expressions.query import (
     NULL,
     ArrayOf,
     Binary,
-    Conditional,
     Constant,
     FieldOf,
     FunctionLiteral,
@@ -38,6 +37,7 @@ from holdfast.compiler.expressions.query import (
     invoke,
     items_of,
     mapped,
+    or_else,
 )
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.subscripts import value_at
@@ -282,7 +282,7 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
         return None
     found = hold(
         invoke("lookup", value, text),
-        lambda held: Conditional(invoke("exists", held), held, default.query),
+        lambda held: or_else(held, default.query),
     )
     # The type is NEVER when no result of the service has this field; then only the default can be
     # the value.

@@ -26,10 +26,12 @@ from holdfast.compiler.expressions.query import (
     guard,
     hold,
     invoke,
+    or_else,
 )
 from holdfast.compiler.expressions.sets import in_order, without_order
 from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key, number_of
-from holdfast.compiler.rewriting import located
+from holdfast.compiler.library_calls import note_failure
+from holdfast.compiler.rewriting import load, located, parameters_named
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
@@ -149,7 +151,7 @@ def _order(
 ) -> _Order | None:
     """Return the order of `sorted`, `min` or `max`; None when it was refused."""
     unit = expressions.unit
-    function = ast.Lambda(_parameter("item"), ast.Name("item")) if key is None else key
+    function = ast.Lambda(parameters_named("item"), ast.Name("item")) if key is None else key
     function = _spelled_out(expressions, node, function)
     if not isinstance(function, ast.Lambda) or len(function.args.args) != 1:
         message = "the key of an order is a lambda with one parameter"
@@ -191,16 +193,12 @@ def _as_comparable(value: TypedQuery) -> QueryTree:
     return query
 
 
-def _parameter(name: str) -> ast.arguments:
-    return ast.arguments([], [ast.arg(name)], None, [], [], None, [])
-
-
 def _spelled_out(expressions: Expressions, node: ast.Call, key: ast.expr) -> ast.expr:
     """Return the key as a lambda: `len` gives `lambda item: len(item)`, `str.lower` gives `lambda
     item: item.lower()`, `itemgetter(1)` gives `lambda item: item[1]`. `prices.get` over the keys of
     `prices` gives `lambda item: prices[item]`.
     """
-    item = ast.Name("item", ast.Load())
+    item = load("item")
     match key:
         case ast.Attribute(value=owner, attr="get" | "__getitem__") if _goes_through(
             expressions, node, owner
@@ -226,7 +224,7 @@ def _spelled_out(expressions: Expressions, node: ast.Call, key: ast.expr) -> ast
                 return key
         case _:
             return key
-    made = located(ast.Lambda(_parameter("item"), body), key)
+    made = located(ast.Lambda(parameters_named("item"), body), key)
     return expressions.unit.made.setdefault(key, made)
 
 
@@ -308,7 +306,7 @@ def _decides(expressions: Expressions, key: ast.expr, element: Type) -> bool:
 
 
 def _first_of_pair(node: ast.Call) -> ast.Lambda:
-    pair = ast.Lambda(_parameter("pair"), ast.Subscript(ast.Name("pair"), ast.Constant(0)))
+    pair = ast.Lambda(parameters_named("pair"), ast.Subscript(ast.Name("pair"), ast.Constant(0)))
     return located(pair, node)
 
 
@@ -348,16 +346,20 @@ def lower_extreme(function: str) -> Callable[[Expressions, ast.Call], TypedQuery
             return found._replace(fails=items.fails | found.fails)
         fails = fails_of(items, default, found)
         if default.type != NEVER:
-            query = hold(found.query, lambda held: _or_else(held, default.query))
+            query = hold(found.query, lambda held: or_else(held, default.query))
             return TypedQuery(query, join(element, default.type), fails)
+        if not found.fails and _is_list(expressions, node):
+            note_failure(expressions, node, "ValueError")
         query = guard(found.query, f"ValueError: {function} of an empty list")
         return TypedQuery(query, element, fails | {"ValueError"})
 
     return rule
 
 
-def _or_else(held: QueryTree, default: QueryTree) -> QueryTree:
-    return Conditional(invoke("exists", held), held, default)
+def _is_list(expressions: Expressions, node: ast.Call) -> bool:
+    """Return True where the items are a value, which a test before the statement can read."""
+    with expressions.unit.trial():
+        return isinstance(expressions.lower(node.args[0]).type, ListOf)
 
 
 _NO_DEFAULT: Final = TypedQuery(Constant(None), NEVER)

@@ -378,7 +378,14 @@ def guard(value: QueryTree, message: str) -> QueryTree:
     """Return `value` with a check: where JSONata would give undefined, there is an error with this
     message.
     """
-    return hold(value, lambda held: Conditional(invoke("exists", held), held, failure(message)))
+    return hold(value, lambda held: or_else(held, failure(message)))
+
+
+def or_else(value: QueryTree, default: QueryTree) -> QueryTree:
+    """Return `value`, or `default` where JSONata would give undefined. The text contains `value`
+    twice, so it should be a variable.
+    """
+    return Conditional(invoke("exists", value), value, default)
 
 
 def cause_of(error: QueryTree) -> QueryTree:

@@ -17,7 +17,7 @@ from holdfast.compiler.expressions.query import (
     guard,
     invoke,
 )
-from holdfast.compiler.rewriting import located
+from holdfast.compiler.rewriting import load, located, parameters_named
 from holdfast.compiler.types.types import Type, bounded, element_of, is_refused, join
 
 if TYPE_CHECKING:
@@ -88,12 +88,11 @@ def _spelled_out(expressions: Expressions, function: ast.expr) -> ast.Lambda | N
         return function if is_plain and len(arguments.args) == len(names) == 2 else None
     if not isinstance(function, ast.Name | ast.Attribute):
         return None
-    left, right = (ast.Name(name, ast.Load()) for name in ("so_far", "item"))
+    left, right = (load(name) for name in ("so_far", "item"))
     body: ast.expr = ast.Call(function, [left, right], [])
     found = expressions.unit.outside(function) if expressions.is_outside(function) else None
     known = _OPERATORS.get(found) if isinstance(found, Hashable) else None
     if known is not None:
         body = ast.BinOp(left, known(), right)
-    parameters = ast.arguments([], [ast.arg("so_far"), ast.arg("item")], None, [], [], None, [])
-    made = located(ast.Lambda(parameters, body), function)
+    made = located(ast.Lambda(parameters_named("so_far", "item"), body), function)
     return expressions.unit.made.setdefault(function, made)

@@ -109,8 +109,8 @@ def texts_of(items: TypedQuery) -> TypedQuery:
 
 
 def added(left: TypedQuery, right: TypedQuery) -> tuple[QueryTree, Type] | None:
-    """Lower `left + right` of a value of unknown type and one that is no number: two numbers, two
-    texts or two lists.
+    """Lower `left + right` of a value of unknown type and one that is not a number: two numbers,
+    two texts or two lists.
     """
     known = right.type if left.type == UNKNOWN else left.type
     if is_text(known):

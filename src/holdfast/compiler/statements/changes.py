@@ -35,8 +35,8 @@ from holdfast.compiler.expressions.query import (
     mapped,
 )
 from holdfast.compiler.expressions.typed_dicts import is_value_for
-from holdfast.compiler.ir import Assign
 from holdfast.compiler.library_calls import is_caught
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
 from holdfast.compiler.statements.local_names import bound_names
 from holdfast.compiler.statements.named_failures import named_item, named_place
@@ -192,10 +192,9 @@ def lower_item_change(
         lower_item_assignment(statements, node, target, name, total)
         return
     if has_durable(statements, node.value) and not is_refused(old.type, key.type):
-        old, key = (
-            _read_first(statements, node, old, "old"),
-            _read_first(statements, node, key, "key"),
-        )
+        # Python reads the item before the steps of the value run.
+        old = statements.kept(old, node, "old_value")
+        key = statements.kept(key, node, "key_value")
         value = statements.value(node.value)
     else:
         # Not in `place`: a pass that finds a step of the library in the value runs it before.
@@ -227,15 +226,6 @@ def is_named_change(statements: Statements, node: ast.AugAssign, old: Type) -> b
     is_of_time = old in (DATE, DATETIME, DURATION, WRITTEN_DURATION)
     errors = ("OverflowError", "ValueError")
     return is_of_time and any(is_caught(statements.expressions, error) for error in errors)
-
-
-def _read_first(
-    statements: Statements, node: ast.AugAssign, value: TypedQuery, what: str
-) -> TypedQuery:
-    """Read a value before the steps of the statement, in a variable of its own."""
-    variable = statements.scope.name(f"{what}_value", (node, what))
-    statements.emit(Assign(statements.origin(node), ((variable, value),)))
-    return TypedQuery(Variable(variable), value.type)
 
 
 def _assign_item(
@@ -336,7 +326,7 @@ def changeable(
             "return the value from the branch and combine the results afterwards",
         )
         return None
-    current = statements.expressions.lower(ast.copy_location(ast.Name(name, ast.Load()), node))
+    current = statements.expressions.lower(ast.copy_location(load(name), node))
     entry = environment.entries.get(name)
     if is_refused(current.type) or not isinstance(entry, Held):
         return None
@@ -461,8 +451,8 @@ def _separate_copy(text: str, type_: Type, depth: int, level: int = 0) -> str:
 
 @contextmanager
 def keeping_facts(statements: Statements, name: str, path: str) -> Iterator[dict[str, Type]]:
-    """Change the part of `name` at `path`. What is known about its other parts stays true; the
-    block adds what it knows about the new part.
+    """Change the part of `name` at `path`. The facts about its other parts stay true; the block
+    adds the facts about the new part.
     """
     environment = statements.flow.environment
     assert environment is not None
@@ -512,5 +502,5 @@ def give(
     if owned and not has_parts_that_may_change(value.type):
         owned = EVERYTHING
     variable = statements.scope.name(name)
-    statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    statements.assign(node, (variable, value))
     statements.hold(name, value.type, owned=owned, distinct=distinct)

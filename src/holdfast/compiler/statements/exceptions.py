@@ -307,7 +307,7 @@ def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Ca
 def _cause(
     statements: Statements, cls: type[BaseException], arguments: list[ast.expr]
 ) -> TypedQuery | None:
-    """Return the text of the error's constructor; None when its argument is no text."""
+    """Return the text of the error's constructor; None when its argument is not a text."""
     if not arguments:
         return TypedQuery(Constant(""), STR)
     cause = statements.value(arguments[0])

@@ -5,7 +5,7 @@
         raise that error
 
 The mark is not the one of `return_exceptions=True`: a branch may also return an error that another
-call has returned to it, and that is no failure of the branch.
+call has returned to it, and that is not a failure of the branch.
 """
 
 from __future__ import annotations

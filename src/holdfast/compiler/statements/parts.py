@@ -36,7 +36,7 @@ from holdfast.compiler.expressions.query import (
     invoke,
 )
 from holdfast.compiler.ir import Assign, StatementBlock
-from holdfast.compiler.rewriting import located
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.statements.changes import (
     changeable,
     deep_copy,
@@ -178,12 +178,12 @@ def change_part_by(
             name = f"= {place}"
             variable = statements.scope.name("new_value", (node, "new", place))
             if not is_refused(found.type):
-                statements.emit(Assign(statements.origin(node), ((variable, found),)))
+                statements.assign(node, (variable, found))
             stored = Adding(statements, name, before).value(value, found.type)
             held = Held(Variable(variable), found.type, owned=stored.owned, distinct=stored.alone)
             statements.give(name, held)
             names.append(name)
-            given.append(ast.copy_location(ast.Name(name, ast.Load()), value))
+            given.append(ast.copy_location(load(name), value))
         else:
             given.append(value)
     with ExitStack() as stack:
@@ -269,14 +269,14 @@ def _taken_out(statements: Statements, node: ast.AST, path: ast.expr) -> ast.Nam
         unit.refuse(path, "HF023", message, help_)
         return None
     variable = statements.scope.name(text)
-    statements.emit(Assign(statements.origin(node), ((variable, part),)))
+    statements.assign(node, (variable, part))
     environment = statements.flow.environment
     assert environment is not None
     distinct = max(1, entry.distinct - len(chain.accesses))
     held = Held(Variable(variable), part.type, owned=max(owned, 0), distinct=distinct)
     # Keep the facts about the part: its name is the text of its path.
     statements.flow.environment = environment._replace(entries={**environment.entries, text: held})
-    return ast.copy_location(ast.Name(text, ast.Load()), path)
+    return ast.copy_location(load(text), path)
 
 
 def is_default(statements: Statements, call: ast.Call) -> bool:

@@ -26,7 +26,7 @@ from holdfast.compiler.ir import (
     TaskAction,
     TimeoutBlock,
 )
-from holdfast.compiler.rewriting import located
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.statements.exceptions import lower_try
 from holdfast.compiler.statements.requests import lower_receive
 from holdfast.compiler.steps.durable import find_outside
@@ -197,7 +197,7 @@ def _undo_help(statements: Statements, call: ast.Call) -> str:
 def _is_function(statements: Statements, name: str) -> bool:
     if statements.scope.is_local(name):
         return isinstance(statements.entry(name), LocalFunction)
-    found = statements.unit.outside(ast.Name(name, ast.Load()))
+    found = statements.unit.outside(load(name))
     return isinstance(found, FunctionType) and is_own_name(found.__module__)
 
 

@@ -30,6 +30,7 @@ from holdfast.compiler.ir import (
     StatementBlock,
     Target,
 )
+from holdfast.compiler.rewriting import load, located, parameters_named
 from holdfast.compiler.steps.batches import in_batches
 from holdfast.compiler.steps.durable import chosen_pool
 from holdfast.compiler.steps.helpers import is_helper
@@ -394,9 +395,5 @@ def _takes(function: ast.Lambda | LocalFunction, parameters: int) -> bool:
 def _calling(task: ast.expr, parameters: int) -> ast.Lambda:
     """Return the node `lambda item: pack(item)` for `pack`, at the place of `pack`."""
     names = _names(parameters) if parameters else []
-    values = [ast.copy_location(ast.Name(name, ast.Load()), task) for name in names]
-    arguments: list[ast.expr] = [*values]
-    call = ast.copy_location(ast.Call(task, arguments, []), task)
-    taken = [ast.copy_location(ast.arg(name), task) for name in names]
-    signature = ast.arguments([], taken, None, [], [], None, [])
-    return ast.copy_location(ast.Lambda(signature, call), task)
+    call = ast.Call(task, [load(name) for name in names], [])
+    return located(ast.Lambda(parameters_named(*names), call), task)

@@ -148,7 +148,7 @@ def _has_other(held: QueryTree, names: Collection[str]) -> QueryTree:
 def _require_fit(
     expressions: Expressions, node: ast.expr, type_: Type, rest: Mapping[str, Type]
 ) -> None:
-    """Refuse a value that is no dict of texts, and one whose values fit no parameter."""
+    """Refuse a value that is not a dict of texts, and one whose values fit no parameter."""
     text = expressions.unit.text(node)
     if type_ != UNKNOWN and not (isinstance(type_, DictOf) and has_text_keys(type_)):
         message = f"`**` takes a dict whose keys are texts, and this is {describe_exactly(type_)}"
