@@ -155,7 +155,7 @@ class Committing:
     """
 
     setting: WorkerConfig
-    errand: Delivery
+    delivery: Delivery
     log: Log = field(init=False)
     attempts: Attempts = field(init=False)
     moments: DecisionInputsFactory = field(init=False)
@@ -170,13 +170,13 @@ class Committing:
     _last_pending: tuple[Execution, list[Command]] | None = None
 
     def __post_init__(self) -> None:
-        setting, errand = self.setting, self.errand
-        tenant, run, delivery = errand.body["t"], errand.body["run"], errand.delivery
-        owner, message = delivery.owner, delivery.message_id
+        setting, delivery = self.setting, self.delivery
+        tenant, run, received = delivery.body["t"], delivery.body["run"], delivery.received
+        owner, message = received.owner, received.message_id
         self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
-        self.attempts = Attempts(setting, errand, self.log, lambda: self.program)
+        self.attempts = Attempts(setting, delivery, self.log, lambda: self.program)
         self.moments = DecisionInputsFactory(
-            errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
+            delivery, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         )
 
     @property
