@@ -18,6 +18,7 @@ from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.environment import EVERYTHING, Held, path_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.dict_keys import key_help, with_key, written
+from holdfast.compiler.expressions.gathering import gathered
 from holdfast.compiler.expressions.lazy import refuse_generator
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -26,7 +27,6 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Constant,
-    FunctionLiteral,
     QueryTree,
     Variable,
     failure,
@@ -295,13 +295,11 @@ def _replaced(
     size, wanted, place = invoke("count", items), Variable("_at"), Variable("_place")
     at = Conditional(Binary("<", index, Constant(0)), Binary("+", index, size), index)
     is_inside = Binary("and", Binary(">=", wanted, Constant(0)), Binary("<", wanted, size))
-    value, done, fresh = Variable("_value"), Variable("_done"), Variable("_new")
+    value, fresh = Variable("_value"), Variable("_new")
     is_here = Binary("=", place, wanted)
     if may_be_list(element):
         one, other = (items_of(part, is_list=is_list(element)) for part in (fresh, value))
-        longer = invoke("append", done, Conditional(is_here, one, other))
-        step = FunctionLiteral((done.name, value.name, place.name), longer)
-        changed: QueryTree = invoke("reduce", items, step, ArrayOf(()))
+        changed = gathered(items, (value, place), Conditional(is_here, one, other))
     else:
         pick = Conditional(is_here, fresh, value)
         changed = mapped(items, (value.name, place.name), pick)
