@@ -542,7 +542,7 @@ def test_a_field_that_the_action_does_not_have_cannot_start_the_task(
     assert call("sqs:sendMessage", {"QueueUrl": "u", "Body": "x"}) == TaskFailed(
         "States.Runtime",
         'The Parameters \'{"QueueUrl":"u","Body":"x"}\' could not be used to start the Task: '
-        "[The field 'Body' is not supported by Step Functions]",
+        '[The field "Body" is not supported by Step Functions]',
     )
 
 

@@ -528,6 +528,7 @@ class Aws(BaseHTTPRequestHandler):
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Aws]]:
     monkeypatch.setattr(Aws, "authorizations", [])
+    monkeypatch.delenv("AWS_REGION", raising=False)
     with HTTPServer(("127.0.0.1", 0), Aws) as server:
         url = f"http://127.0.0.1:{server.server_address[1]}"
         for name, value in {
@@ -553,6 +554,15 @@ def test_requests_to_a_stack_are_signed_for_its_api(holdfast: Project, aws: type
     assert "secret" not in authorization
 
 
+def test_the_region_is_the_one_that_the_aws_cli_would_use(
+    holdfast: Project, aws: type[Aws], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-south-2")
+    assert holdfast("list", "--stack", "shop", "--json") == 0
+    (authorization,) = aws.authorizations
+    assert "/eu-south-2/execute-api/aws4_request" in authorization
+
+
 def test_a_stack_of_something_else_is_refused(
     holdfast: Project, aws: type[Aws], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -564,7 +574,8 @@ def test_a_stack_of_something_else_is_refused(
 def test_a_stack_without_a_region_is_said(
     holdfast: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     assert holdfast("list", "--stack", "shop") == 2
     assert "error[HF276]: stack shop: You must specify a region" in holdfast.complaints

@@ -21,11 +21,10 @@ from holdfast.compiler.context import (
 )
 from holdfast.compiler.expressions.dict_keys import with_key, written
 from holdfast.compiler.expressions.displays import NO_ENTRIES, refuse_key
+from holdfast.compiler.expressions.gathering import gathered
 from holdfast.compiler.expressions.iteration import LoopVariable, Walk, bind, walk
 from holdfast.compiler.expressions.query import (
-    ArrayOf,
     ComputedEntry,
-    Conditional,
     Flat,
     FunctionLiteral,
     QueryTree,
@@ -99,7 +98,8 @@ def _through(
     if is_last:
         query = _listed(through, parameters, test, value)
         return TypedQuery(query, ListOf(value.type), fails_of(*parts))
-    query = _reduced(through.items.query, parameters, test, value.query)
+    passes = None if test is None else test.query
+    query = gathered(through.items.query, parameters, value.query, passes)
     return TypedQuery(query, value.type, fails_of(*parts))
 
 
@@ -153,22 +153,10 @@ def _listed(
     )
     if not is_exact:
         one = items_of(value.query, is_list=is_list(value.type))
-        return _reduced(items, parameters, test, one)
+        return gathered(items, parameters, one, None if test is None else test.query)
     names = tuple(parameter.name for parameter in parameters)
     if test is not None:
         items = invoke("filter", items, FunctionLiteral(names, test.query))
     if value.query == parameters[0] and isinstance(through.element, LoopVariable):
         return items if test is None else Flat(items)
     return mapped(items, names, value.query)
-
-
-def _reduced(
-    items: QueryTree, parameters: tuple[Variable, ...], test: TypedQuery | None, some: QueryTree
-) -> QueryTree:
-    """Return one list: the lists `some` of all items, one after the other."""
-    done = Variable("_done")
-    longer: QueryTree = invoke("append", done, some)
-    if test is not None:
-        longer = Conditional(test.query, longer, done)
-    names = (done.name, *(parameter.name for parameter in parameters))
-    return invoke("reduce", items, FunctionLiteral(names, longer), ArrayOf(()))

@@ -17,13 +17,13 @@ from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.dict_keys import key_help, keys_of, sought, texts_of_keys
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
 from holdfast.compiler.expressions.formats import lower_format
+from holdfast.compiler.expressions.gathering import gathered
 from holdfast.compiler.expressions.library_texts import class_of
 from holdfast.compiler.expressions.model_calls import dumped, dumped_text
 from holdfast.compiler.expressions.moments import date_of, iso_text, time_of, weekday_of
 from holdfast.compiler.expressions.python_values import has_attribute
 from holdfast.compiler.expressions.query import (
     NULL,
-    ArrayOf,
     Binary,
     Constant,
     FieldOf,
@@ -308,8 +308,7 @@ def _values(
         query: QueryTree = mapped(keys, ("_key",), found)
     else:
         one = items_of(found, is_list=is_list(type_.value))
-        longer = FunctionLiteral(("_done", "_key"), invoke("append", Variable("_done"), one))
-        query = invoke("reduce", keys, longer, ArrayOf(()))
+        query = gathered(keys, (Variable("_key"),), one)
     return query, ListOf(type_.value), CANNOT_FAIL
 
 

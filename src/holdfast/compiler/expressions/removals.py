@@ -4,6 +4,7 @@ missing.
 
 from __future__ import annotations
 
+from holdfast.compiler.expressions.gathering import where
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
@@ -14,12 +15,10 @@ from holdfast.compiler.expressions.query import (
     QueryTree,
     Variable,
     failure,
-    filtered,
     hold,
     invoke,
-    items_of,
 )
-from holdfast.compiler.types.types import Type, is_list, may_be_list
+from holdfast.compiler.types.types import Type
 
 _PLACE = Variable("_place")
 
@@ -42,13 +41,7 @@ def without_first(items: QueryTree, place: QueryTree, element: Type) -> QueryTre
 
 
 def _without(items: QueryTree, at: QueryTree, element: Type) -> QueryTree:
-    value, done = Variable("_value"), Variable("_done")
-    is_kept = Binary("!=", _PLACE, at)
-    if not may_be_list(element):
-        return filtered(items, (value.name, _PLACE.name), is_kept)
-    longer = invoke("append", done, items_of(value, is_list=is_list(element)))
-    step = FunctionLiteral((done.name, value.name, _PLACE.name), Conditional(is_kept, longer, done))
-    return invoke("reduce", items, step, ArrayOf(()))
+    return where(items, (Variable("_value"), _PLACE), Binary("!=", _PLACE, at), element)
 
 
 def without_key(mapping: QueryTree, key: QueryTree) -> QueryTree:

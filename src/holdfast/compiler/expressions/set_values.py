@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from holdfast.compiler.context import TypedQuery, fails_of
+from holdfast.compiler.expressions.gathering import where
 from holdfast.compiler.expressions.query import (
     EMPTY_LIST,
     TRUE,
@@ -23,7 +24,6 @@ from holdfast.compiler.expressions.query import (
     FunctionLiteral,
     QueryTree,
     Variable,
-    filtered,
     hold,
     invoke,
     items_of,
@@ -136,27 +136,22 @@ def with_member(items: QueryTree, member: QueryTree, element: Type) -> QueryTree
 
 
 def without_member(items: QueryTree, member: QueryTree, element: Type) -> QueryTree:
-    one = Variable("_one")
-    return _where(items, Binary("!=", one, member), element)
+    return _where(items, Binary("!=", _ONE, member), element)
 
 
 def _added(items: QueryTree, more: QueryTree, element: Type) -> QueryTree:
-    done, one = Variable("_done"), Variable("_one")
-    longer = invoke("append", done, items_of(one, is_list=is_list(element)))
-    step = Conditional(has(done, one, element), done, longer)
-    return invoke("reduce", more, FunctionLiteral((done.name, one.name), step), items)
+    done = Variable("_done")
+    longer = invoke("append", done, items_of(_ONE, is_list=is_list(element)))
+    step = Conditional(has(done, _ONE, element), done, longer)
+    return invoke("reduce", more, FunctionLiteral((done.name, _ONE.name), step), items)
+
+
+_ONE: Final = Variable("_one")
 
 
 def _where(items: QueryTree, test: QueryTree, element: Type) -> QueryTree:
-    """Return the members `$_one` for which the test is true. It does not use `$filter`, which would
-    flatten a single member that is a tuple.
-    """
-    done, one = Variable("_done"), Variable("_one")
-    if not may_be_list(element):
-        return filtered(items, (one.name,), test)
-    longer = invoke("append", done, items_of(one, is_list=is_list(element)))
-    step = FunctionLiteral((done.name, one.name), Conditional(test, longer, done))
-    return invoke("reduce", items, step, EMPTY_LIST)
+    """Return the members `$_one` for which the test is true."""
+    return where(items, (_ONE,), test, element)
 
 
 # Two sets.
@@ -169,11 +164,11 @@ def _union(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
 
 
 def _intersection(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
-    return _where(some, has(others, Variable("_one"), element), element)
+    return _where(some, has(others, _ONE, element), element)
 
 
 def _difference(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
-    return _where(some, invoke("not", has(others, Variable("_one"), element)), element)
+    return _where(some, invoke("not", has(others, _ONE, element)), element)
 
 
 def _of_one_only(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:

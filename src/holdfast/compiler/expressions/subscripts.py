@@ -11,23 +11,21 @@ from typing import Final
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.enum_values import member_by_name
+from holdfast.compiler.expressions.gathering import where
 from holdfast.compiler.expressions.iteration import require_int
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
     Conditional,
     Constant,
-    FunctionLiteral,
     ItemOf,
     QueryTree,
     Variable,
     failure,
-    filtered,
     guard,
     hold,
     invoke,
     is_kind,
-    items_of,
 )
 from holdfast.compiler.expressions.unknowns import as_kind
 from holdfast.compiler.library_calls import note_failure
@@ -48,10 +46,8 @@ from holdfast.compiler.types.types import (
     describe,
     element_of,
     is_key,
-    is_list,
     is_refused,
     is_text,
-    may_be_list,
 )
 from holdfast.errors import nearest
 
@@ -332,13 +328,5 @@ def _is_before(high: QueryTree) -> QueryTree:
 
 
 def _where(items: QueryTree, element: Type, test: QueryTree) -> QueryTree:
-    """Return the items whose position passes the test. `$filter` cannot be used: it would flatten a
-    single item that is a list.
-    """
-    value, done = Variable("_value"), Variable("_done")
-    if not may_be_list(element):
-        return filtered(items, (value.name, _PLACE.name), test)
-    longer = invoke("append", done, items_of(value, is_list=is_list(element)))
-    kept = Conditional(test, longer, done)
-    parameters = (done.name, value.name, _PLACE.name)
-    return invoke("reduce", items, FunctionLiteral(parameters, kept), ArrayOf(()))
+    """Return the items whose position passes the test."""
+    return where(items, (Variable("_value"), _PLACE), test, element)

@@ -13,7 +13,7 @@ from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.declared import annotated_type, as_declared
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.expressions.typed_dicts import displayed
-from holdfast.compiler.ir import Assign, Target
+from holdfast.compiler.ir import Target
 from holdfast.compiler.rewriting import load
 from holdfast.compiler.statements.changes import (
     is_named_change,
@@ -294,7 +294,7 @@ def _assign_name(
     type_ = expression.type
     if not is_refused(type_) and (function is None or expression.query != given.query):
         variable = statements.scope.name(name)
-        statements.emit(Assign(statements.origin(node), ((variable, expression),)))
+        statements.assign(node, (variable, expression))
     facts = _facts_of(statements, name, value, type_)
     replaced = 0
     if has_parts_that_may_change(type_) and not isinstance(node, ast.NamedExpr):
@@ -397,7 +397,7 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
 def _give(statements: Statements, node: ast.AugAssign, name: str, result: TypedQuery) -> None:
     if not is_refused(result.type):
         variable = statements.scope.name(name)
-        statements.emit(Assign(statements.origin(node), ((variable, result),)))
+        statements.assign(node, (variable, result))
     statements.hold(name, result.type)
 
 

@@ -18,6 +18,7 @@ from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.environment import EVERYTHING, Held, path_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.dict_keys import key_help, with_key, written
+from holdfast.compiler.expressions.gathering import gathered
 from holdfast.compiler.expressions.lazy import refuse_generator
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -26,7 +27,6 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Constant,
-    FunctionLiteral,
     QueryTree,
     Variable,
     failure,
@@ -35,7 +35,6 @@ from holdfast.compiler.expressions.query import (
     mapped,
 )
 from holdfast.compiler.expressions.typed_dicts import is_value_for
-from holdfast.compiler.ir import Assign
 from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.rewriting import load
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
@@ -193,10 +192,9 @@ def lower_item_change(
         lower_item_assignment(statements, node, target, name, total)
         return
     if has_durable(statements, node.value) and not is_refused(old.type, key.type):
-        old, key = (
-            _read_first(statements, node, old, "old"),
-            _read_first(statements, node, key, "key"),
-        )
+        # Python reads the item before the steps of the value run.
+        old = statements.kept(old, node, "old_value")
+        key = statements.kept(key, node, "key_value")
         value = statements.value(node.value)
     else:
         # Not in `place`: a pass that finds a step of the library in the value runs it before.
@@ -228,15 +226,6 @@ def is_named_change(statements: Statements, node: ast.AugAssign, old: Type) -> b
     is_of_time = old in (DATE, DATETIME, DURATION, WRITTEN_DURATION)
     errors = ("OverflowError", "ValueError")
     return is_of_time and any(is_caught(statements.expressions, error) for error in errors)
-
-
-def _read_first(
-    statements: Statements, node: ast.AugAssign, value: TypedQuery, what: str
-) -> TypedQuery:
-    """Read a value before the steps of the statement, in a variable of its own."""
-    variable = statements.scope.name(f"{what}_value", (node, what))
-    statements.emit(Assign(statements.origin(node), ((variable, value),)))
-    return TypedQuery(Variable(variable), value.type)
 
 
 def _assign_item(
@@ -306,13 +295,11 @@ def _replaced(
     size, wanted, place = invoke("count", items), Variable("_at"), Variable("_place")
     at = Conditional(Binary("<", index, Constant(0)), Binary("+", index, size), index)
     is_inside = Binary("and", Binary(">=", wanted, Constant(0)), Binary("<", wanted, size))
-    value, done, fresh = Variable("_value"), Variable("_done"), Variable("_new")
+    value, fresh = Variable("_value"), Variable("_new")
     is_here = Binary("=", place, wanted)
     if may_be_list(element):
         one, other = (items_of(part, is_list=is_list(element)) for part in (fresh, value))
-        longer = invoke("append", done, Conditional(is_here, one, other))
-        step = FunctionLiteral((done.name, value.name, place.name), longer)
-        changed: QueryTree = invoke("reduce", items, step, ArrayOf(()))
+        changed = gathered(items, (value, place), Conditional(is_here, one, other))
     else:
         pick = Conditional(is_here, fresh, value)
         changed = mapped(items, (value.name, place.name), pick)
@@ -513,5 +500,5 @@ def give(
     if owned and not has_parts_that_may_change(value.type):
         owned = EVERYTHING
     variable = statements.scope.name(name)
-    statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    statements.assign(node, (variable, value))
     statements.hold(name, value.type, owned=owned, distinct=distinct)

@@ -25,7 +25,7 @@ from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery
 from holdfast.compiler.environment import join_environments
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.query import Variable, invoke
-from holdfast.compiler.ir import Assign, If
+from holdfast.compiler.ir import If
 from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.types import BOOL, Type, is_refused, join, without_none
 
@@ -150,5 +150,5 @@ class _Choice:
         value = statements.test(node) if self.is_truth else statements.value(node)
         if not is_refused(value.type):
             assigned = ((self.variable, value),)
-            statements.emit(Assign(statements.origin(node), assigned))
+            statements.assign(node, *assigned)
         return BOOL if self.is_truth and not is_refused(value.type) else value.type

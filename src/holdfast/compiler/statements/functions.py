@@ -21,7 +21,6 @@ from holdfast.compiler.expressions.declared import as_parameter
 from holdfast.compiler.expressions.error_values import MARK, RAISED, with_mark
 from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import (
-    Assign,
     BranchErrors,
     ErrorHandler,
     Return,
@@ -272,4 +271,4 @@ def take(statements: Statements, inner: Statements, call: ast.Call, given: list[
         elif not is_refused(value.type):
             values.append((variable, value))
     if values:
-        statements.emit(Assign(statements.origin(call), tuple(values)))
+        statements.assign(call, *values)

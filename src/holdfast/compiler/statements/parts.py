@@ -178,7 +178,7 @@ def change_part_by(
             name = f"= {place}"
             variable = statements.scope.name("new_value", (node, "new", place))
             if not is_refused(found.type):
-                statements.emit(Assign(statements.origin(node), ((variable, found),)))
+                statements.assign(node, (variable, found))
             stored = Adding(statements, name, before).value(value, found.type)
             held = Held(Variable(variable), found.type, owned=stored.owned, distinct=stored.alone)
             statements.give(name, held)
@@ -269,7 +269,7 @@ def _taken_out(statements: Statements, node: ast.AST, path: ast.expr) -> ast.Nam
         unit.refuse(path, "HF023", message, help_)
         return None
     variable = statements.scope.name(text)
-    statements.emit(Assign(statements.origin(node), ((variable, part),)))
+    statements.assign(node, (variable, part))
     environment = statements.flow.environment
     assert environment is not None
     distinct = max(1, entry.distinct - len(chain.accesses))

@@ -326,7 +326,7 @@ class Statements:
     def kept(self, value: TypedQuery, node: ast.AST, what: str, /) -> TypedQuery:
         """Return the value from a variable, which a statement before this point assigns."""
         variable = self.scope.name(what, (node, what))
-        self.emit(Assign(self.origin(node), ((variable, value),)))
+        self.assign(node, (variable, value))
         return TypedQuery(Variable(variable), value.type)
 
     def require(self, test: TypedQuery, name: str, expected: str, node: ast.AST, /) -> None:
@@ -527,6 +527,10 @@ class Statements:
 
     def emit(self, statement: Statement) -> None:
         self._pending.append(statement)
+
+    def assign(self, node: ast.AST, *values: tuple[str, TypedQuery]) -> None:
+        """Emit the assignment of these variables. `node` is its place in the source."""
+        self.emit(Assign(self.origin(node), values))
 
     def emit_all(self, block: StatementBlock) -> None:
         self._pending.extend(block)

@@ -32,7 +32,6 @@ from holdfast.compiler.expressions.removals import (
     without_known_key,
     without_place,
 )
-from holdfast.compiler.ir import Assign
 from holdfast.compiler.statements.changes import changeable
 from holdfast.compiler.statements.levels import Adding
 from holdfast.compiler.statements.mutators import family_of, refuse_change
@@ -101,7 +100,7 @@ def _take(statements: Statements, origin: ast.Call, node: ast.Call, name: str) -
     value, rest = found
     variable = statements.scope.name(f"{name}_{method}", (origin, "taken"))
     kept = (statements.scope.name(name), rest)
-    statements.emit(Assign(statements.origin(node), ((variable, value), kept)))
+    statements.assign(node, (variable, value), kept)
     entry = statements.entry(name)
     owned, distinct = (entry.owned, entry.distinct) if isinstance(entry, Held) else (0, 1)
     if method == "setdefault" and has_parts_that_may_change(rest.type):
@@ -145,7 +144,7 @@ def _evaluated_first(
     match values:
         case [key, default] if default.fails:
             variable = statements.scope.name(f"{name}_default", (node, "default"))
-            statements.emit(Assign(statements.origin(node), ((variable, default),)))
+            statements.assign(node, (variable, default))
             return [key, TypedQuery(Variable(variable), default.type)]
         case _:
             return values

@@ -135,7 +135,7 @@ def _lower_children(
         statements.lose(node)
         return REFUSED_EXPRESSION
     key = statements.scope.name("tool", (node, "tool"))
-    statements.emit(Assign(statements.origin(node), ((key, name),)))
+    statements.assign(node, (key, name))
     actions = {called: action for called, (action, _) in calls.items()}
     held = TypedQuery(Variable(key), name.type)
     return _choose(statements, node, held, actions, join_all(type_ for _, type_ in calls.values()))

@@ -18,7 +18,7 @@ from holdfast.compiler.expressions.query import (
     invoke,
 )
 from holdfast.compiler.expressions.subscripts import rest_of
-from holdfast.compiler.ir import Assign, RunParallel, Target
+from holdfast.compiler.ir import RunParallel, Target
 from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.statements.late_errors import emit_step
 from holdfast.compiler.statements.levels import distinct_levels
@@ -66,7 +66,7 @@ def _of_part(distinct: int) -> int:
 def _emit(statements: Statements, node: ast.stmt, names: _Names) -> None:
     values = tuple((statements.scope.name(name.id), part) for name, part in names)
     if values and not any(is_refused(part.type) for _, part in values):
-        statements.emit(Assign(statements.origin(node), values))
+        statements.assign(node, *values)
 
 
 def held(statements: Statements, node: ast.stmt, value: TypedQuery) -> TypedQuery:
@@ -76,7 +76,7 @@ def held(statements: Statements, node: ast.stmt, value: TypedQuery) -> TypedQuer
     if isinstance(value.query, Variable | Constant) or is_refused(value.type):
         return value
     variable = statements.scope.name("parts", (node, "parts"))
-    statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    statements.assign(node, (variable, value))
     return TypedQuery(Variable(variable), value.type)
 
 

@@ -20,7 +20,6 @@ from holdfast.core.advance import Transition, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact
-from holdfast.core.migrating import carried_out
 from holdfast.core.state import Execution
 from holdfast.core.waits import abandoned_attempts, has_more, new_commands, pending_commands
 from holdfast.lazy_dataclass import dataclass
@@ -122,7 +121,10 @@ class CommitPlan:
             return new_commands(self.asked, [])
         done = self.asked_before
         if self._is_migrated:
-            done = carried_out(self.before, self.step.events)
+            # Imported here for cold starts: few executions migrate.
+            from holdfast.core import migrating  # noqa: PLC0415
+
+            done = migrating.carried_out(self.before, self.step.events)
         return new_commands(self.asked, done)
 
 
@@ -155,7 +157,7 @@ class Committing:
     """
 
     setting: WorkerConfig
-    errand: Delivery
+    delivery: Delivery
     log: Log = field(init=False)
     attempts: Attempts = field(init=False)
     moments: DecisionInputsFactory = field(init=False)
@@ -170,13 +172,13 @@ class Committing:
     _last_pending: tuple[Execution, list[Command]] | None = None
 
     def __post_init__(self) -> None:
-        setting, errand = self.setting, self.errand
-        tenant, run, delivery = errand.body["t"], errand.body["run"], errand.delivery
-        owner, message = delivery.owner, delivery.message_id
+        setting, delivery = self.setting, self.delivery
+        tenant, run, received = delivery.body["t"], delivery.body["run"], delivery.received
+        owner, message = received.owner, received.message_id
         self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
-        self.attempts = Attempts(setting, errand, self.log, lambda: self.program)
+        self.attempts = Attempts(setting, delivery, self.log, lambda: self.program)
         self.moments = DecisionInputsFactory(
-            errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
+            delivery, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         )
 
     @property
