@@ -171,6 +171,11 @@ _HABITS: Final = (
         "    say(f'{{{w}}} {{isinstance({w}, IndexError)}}' if isinstance({w}, Exception) else '')"
     ),
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
+    "{v} = first(lambda: echo(<int>), lambda: ticking(<int>))",
+    (
+        "try:\n    {v} = first(lambda: ticking(<int>), lambda: flaky(<int>))\n"
+        "except Small:\n    {v} = 2"
+    ),
     "{w} = Wrapped(what=<list[int]>); look({w}); {v} = {w}.number",
     "{w} = Wrapped(what=<str>).what; look({w})",
     "{w}_0 = basket_of(<int>); {w} = {w}_0; {w}.lines.append(Line(sku=<str>)); look({w})",

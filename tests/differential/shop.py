@@ -142,6 +142,7 @@ __all__ = [
     "sum_of",
     "summed",
     "task",
+    "ticking",
     "tidy_part",
     "time",
     "timedelta",
@@ -385,6 +386,13 @@ def spread(first: int, *numbers: int) -> int:
     for number in numbers:
         first = number - first
     return first + len(numbers)
+
+
+def ticking(number: int) -> int:
+    """A helper that only another branch ends."""
+    while True:
+        sleep(hours(5))
+        say(f"tick {number}")
 
 
 def doubled(items: list[int]) -> list[int]:

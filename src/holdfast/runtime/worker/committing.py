@@ -20,7 +20,6 @@ from holdfast.core.advance import Transition, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact
-from holdfast.core.migrating import carried_out
 from holdfast.core.state import Execution
 from holdfast.core.waits import abandoned_attempts, has_more, new_commands, pending_commands
 from holdfast.lazy_dataclass import dataclass
@@ -122,7 +121,10 @@ class CommitPlan:
             return new_commands(self.asked, [])
         done = self.asked_before
         if self._is_migrated:
-            done = carried_out(self.before, self.step.events)
+            # Imported here for cold starts: few executions migrate.
+            from holdfast.core import migrating  # noqa: PLC0415
+
+            done = migrating.carried_out(self.before, self.step.events)
         return new_commands(self.asked, done)
 
 
