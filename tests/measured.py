@@ -13,7 +13,7 @@ from holdfast.runtime.commands.counts import measure_open
 from holdfast.runtime.commands.pools import measure_pools
 from holdfast.runtime.effects import Measure, Put, PutIfAbsent, RunTask, TaskFailed, TaskSucceeded
 from holdfast.runtime.gates.rules import LimitRule, LimitUse
-from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.maintenance import dead_letters, sweeper
 from holdfast.runtime.storage.spread import DUE, Spread
 from holdfast_simulator.flow import START_MS, FlowWorld, Work
 from holdfast_simulator.flow import machine as machine_of_tasks
@@ -139,7 +139,7 @@ def a_repaired_order() -> Measured:
 def a_quarantined_order() -> Measured:
     shop = Measured(machine({"it": wait_for("paid")}))
     body = {"f": 1, "k": "recover", "t": "default", "run": "0" * 26, "of": ["m1", "m2"]}
-    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(body, "m3")))
+    shop.world.call(dead_letters.revive(dead_letters.StoredDeadLetter(body, "m3")))
     return shop
 
 

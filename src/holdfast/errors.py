@@ -117,9 +117,14 @@ class ServiceFault(HoldfastError):  # noqa: N818
     """A call of AWS failed. It may be unknown whether AWS has carried it out."""
 
     def __init__(
-        self, code: str, message: str, *, retry: Literal["never", "now", "later"] = "later"
+        self,
+        code: str,
+        message: str,
+        *,
+        retry: Literal["never", "now", "later"] = "later",
+        help: str = "",  # noqa: A002
     ) -> None:
-        super().__init__(code, message)
+        super().__init__(code, message, help=help)
         self.retry = retry
 
 

@@ -133,6 +133,16 @@ _HABITS: Final = (
     "try:\n    {v} = d[<str.>] + xs[<int.>]\nexcept LookupError as err:\n    say(f'{{err}}!')",
     "try:\n    {v} += 7 // (n - <int.>)\nexcept ArithmeticError as err:\n    say(str(err))",
     "try:\n    {v} = int(<str>) % 9\nexcept ValueError as err:\n    say(str(err))",
+    "try:\n    {v} = max(<list[int]>) - min(xs)\nexcept ValueError as err:\n    say(str(err))",
+    (
+        "{w} = list(<list[int]>)\ntry:\n    {v} = {w}.pop(<int.>)\n    del {w}[<int.>]\n"
+        "    {v} += {w}.pop()\nexcept IndexError as err:\n    say(f'{{err}}')\nlook({w})"
+    ),
+    (
+        "{w} = dict(d)\ntry:\n    del {w}[<str.>]\n    {v} += {w}.pop(<str.>)\n"
+        "    {v} += max({w}.pop('a', 1), max(<list[int]>))\n"
+        "except Exception as err:\n    say(f'{{type(err).__name__}} {{err}}')\nlook({w})"
+    ),
     "{w} = {{'a': [1]}}\ntry:\n    {w}[<str.>].append(<int>)\nexcept KeyError:\n    say('none')",
     (
         "{w}: dict[str, int] = {{}}\nfor one in ['a', <str.>, 'a']:\n    try:\n"
@@ -161,6 +171,11 @@ _HABITS: Final = (
         "    say(f'{{{w}}} {{isinstance({w}, IndexError)}}' if isinstance({w}, Exception) else '')"
     ),
     "try:\n    while True:\n        {v} += echo(1)\nexcept Problem:\n    {v} += <int.>",
+    "{v} = first(lambda: echo(<int>), lambda: ticking(<int>))",
+    (
+        "try:\n    {v} = first(lambda: ticking(<int>), lambda: flaky(<int>))\n"
+        "except Small:\n    {v} = 2"
+    ),
     "{w} = Wrapped(what=<list[int]>); look({w}); {v} = {w}.number",
     "{w} = Wrapped(what=<str>).what; look({w})",
     "{w}_0 = basket_of(<int>); {w} = {w}_0; {w}.lines.append(Line(sku=<str>)); look({w})",

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import re
 from collections import Counter, defaultdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
 from functools import reduce
@@ -142,7 +142,9 @@ __all__ = [
     "sum_of",
     "summed",
     "task",
+    "ticking",
     "tidy_part",
+    "time",
     "timedelta",
     "timeout",
     "total_of",
@@ -384,6 +386,13 @@ def spread(first: int, *numbers: int) -> int:
     for number in numbers:
         first = number - first
     return first + len(numbers)
+
+
+def ticking(number: int) -> int:
+    """A helper that only another branch ends."""
+    while True:
+        sleep(hours(5))
+        say(f"tick {number}")
 
 
 def doubled(items: list[int]) -> list[int]:

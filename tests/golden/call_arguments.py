@@ -43,3 +43,4 @@ def spread(bill: Bill, order: Order, counts: dict[str, int], texts: dict[str, st
     refund(**counts)
     sign(**texts)
     charge(**counts, **counts)
+    charge(cents=1, **bill)

@@ -7,7 +7,7 @@ from holdfast import Retry, workflow
 
 @workflow
 def most(numbers: list[int]) -> int:
-    return max(numbers)
+    return max(number for number in numbers)
 
 
 @workflow

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (minutes, sleep, workflow)
+from holdfast import (first, minutes, publish, sleep, workflow)
 
 
 @workflow
@@ -11,3 +11,23 @@ def flow(n: int) -> None:
         while True:
             break
         sleep(minutes(n))
+
+
+def tick() -> None:
+    while True:
+        sleep(minutes(5))
+
+
+@workflow
+def beside(n: int) -> None:
+    first(lambda: tick(), lambda: tick())
+
+
+def tell() -> None:
+    while True:
+        publish("status", "open")
+
+
+@workflow
+def told(n: int) -> None:
+    first(lambda: tell(), lambda: sleep(minutes(n)))

@@ -9,7 +9,7 @@ from tests.golden.shop import Order, notify
 @workflow
 def flow(order: Order, prices: dict[str, int], numbers: list[int]) -> None:
     try:
-        price = max(numbers)
+        price = max(number for number in numbers)
     except ValueError:
         pass
     try:
@@ -17,7 +17,7 @@ def flow(order: Order, prices: dict[str, int], numbers: list[int]) -> None:
     except (ArithmeticError, LookupError):
         pass
     try:
-        price = prices.pop("z")
+        price = max(set(numbers))
     except Exception as err:
         notify("a", f"failed: {err}")
         notify("a", type(err).__name__)

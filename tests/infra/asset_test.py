@@ -288,7 +288,7 @@ dependencies = [{ name = "boto3" }]
 name = "user"
 [package.optional-dependencies]
 x = [{ name = "uv" }]
-y = [{ name = "cdk" }]
+y = [{ name = "cdk" }, { name = "numpy" }]
 """
     # Of a workspace, in the folder above.
     (tmp_path / "uv.lock").write_text(lock)

@@ -56,6 +56,7 @@ def main(asset: str, directory: str) -> None:
         limits_histories=True,
         functions=read_sizes(SIZES),
         work_batch=4,
+        start_concurrency=3,
         log_retention_days=400,
         alarm_bounds=AlarmBounds(failed=3, oldest_wait_days=7, dollars_per_day=2.5),
     )

@@ -282,7 +282,19 @@ def test_a_body_may_be_any_json_and_comes_back_as_text(
     got = call("aws-sdk:s3:getObject", {"Bucket": bucket, "Key": "k"})
     assert got.output["Body"] == written
     assert got.output["ContentType"] == "text/plain; charset=UTF-8"
+    assert got.output["ChecksumCRC32"] == checksum
+    assert got.output["ChecksumType"] == "FULL_OBJECT"
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", got.output["LastModified"])
+
+
+def test_an_object_without_a_checksum_is_read_without_one(
+    call: Callable[..., Any], clients: ServiceClients, bucket: str
+) -> None:
+    """What S3 answers without a checksum (a part of an object, an object of long ago)."""
+    clients.get("s3").put_object(Bucket=bucket, Key="k", Body=b"0123456789")
+    got = call("aws-sdk:s3:getObject", {"Bucket": bucket, "Key": "k", "Range": "bytes=2-4"})
+    assert got.output["Body"] == "234"
+    assert "ChecksumCRC32" not in got.output
 
 
 def test_an_sdk_response_without_fields_is_empty(call: Callable[..., Any]) -> None:
@@ -530,7 +542,7 @@ def test_a_field_that_the_action_does_not_have_cannot_start_the_task(
     assert call("sqs:sendMessage", {"QueueUrl": "u", "Body": "x"}) == TaskFailed(
         "States.Runtime",
         'The Parameters \'{"QueueUrl":"u","Body":"x"}\' could not be used to start the Task: '
-        "[The field 'Body' is not supported by Step Functions]",
+        '[The field "Body" is not supported by Step Functions]',
     )
 
 

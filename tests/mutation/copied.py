@@ -70,10 +70,14 @@ FLAGS: Final = (
 )
 #: The tests that read every constant of a module, whatever its name.
 OF_CONSTANTS: Final = {"limits": ("tests/unit/limits_",)}
+#: The tests of what a module imports. They run in processes of their own, so no line of a guard of
+#: imports is theirs.
+OF_IMPORTS: Final = ("tests/unit/imports_",)
 #: The tests of the edge itself.
 NEAR: Final = (
     *("tests/contract/", "tests/infra/", "tests/unit/host_", "tests/unit/limits_"),
     *("tests/unit/entry_", "tests/unit/routes_", "tests/unit/group_tasks_", "tests/unit/http_"),
+    *OF_IMPORTS,
 )
 REVIEW: Final = "tests/infra/snapshot_test.py"
 SYNTHESIS: Final = "the synthesis of the templates"
@@ -214,7 +218,7 @@ class Copy:
                 if pattern.search(text):
                     found |= lines.get(number, frozenset())
         files = {name.partition("::")[0] for name in self.baseline.seconds}
-        own = OF_CONSTANTS.get(module.part, ())
+        own = OF_IMPORTS if "TYPE_CHECKING" in mutant.text else OF_CONSTANTS.get(module.part, ())
         found |= {one for one in self.baseline.seconds if one.startswith(own)} if own else set()
         naming = {one for one in files if pattern.search(self._text(one))}
         return found | {one for one in self.baseline.seconds if one.partition("::")[0] in naming}

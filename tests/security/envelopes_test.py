@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import HoldfastBug, HoldfastError, NewerFormatError
 from holdfast.runtime import messages
-from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.maintenance import dead_letters
 from holdfast.runtime.storage.keys import QUARANTINE
 from holdfast_simulator.invariants import check
 from tests.security.cases import Case, Outcome, each, generator, run_generated
@@ -206,9 +206,9 @@ def test_a_dead_letter_that_is_not_ours_is_not_sent_round(case: Case) -> None:
         pytest.skip("whole, as a message: what it names is not there")
     belt = Belt()
     sent = belt.sent()
-    letter = sweeper.StoredDeadLetter(json.loads(as_text(case.given)), "m1")
+    letter = dead_letters.StoredDeadLetter(json.loads(as_text(case.given)), "m1")
     with pytest.raises(HoldfastError) as refusal:
-        belt.shop.world.call(sweeper.revive(letter))
+        belt.shop.world.call(dead_letters.revive(letter))
 
     assert refusal.value.code == case.code
     assert belt.sent() == sent
@@ -278,8 +278,8 @@ def test_nine_good_messages_pass_beside_one_that_is_poison(place: int) -> None:
 
 def test_a_letter_that_has_gone_round_twice_is_quarantined_and_not_sent_again() -> None:
     belt = Belt()
-    letter = sweeper.StoredDeadLetter(recover(of=["m1", "m2"]), "m3")
-    belt.shop.world.call(sweeper.revive(letter))
+    letter = dead_letters.StoredDeadLetter(recover(of=["m1", "m2"]), "m3")
+    belt.shop.world.call(dead_letters.revive(letter))
 
     assert [item["pk"] for item in belt.services.items("mail")] == [QUARANTINE]
     assert belt.services.depth("single") == 0

@@ -15,7 +15,7 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.maintenance import dead_letters
 from holdfast.runtime.storage import keys
 from holdfast_simulator.world import Hook, Killed, SimulatorWorld, When
 from tests.builders import Shop, chain, machine, wait_for
@@ -38,8 +38,8 @@ def waiting_for_a_child() -> tuple[Family, str]:
 
 
 def quarantine(world: SimulatorWorld, run: str) -> None:
-    letter = sweeper.StoredDeadLetter(messages.recover(TENANT, run, ("a", "b")), "c")
-    world.call(sweeper.revive(letter))
+    letter = dead_letters.StoredDeadLetter(messages.recover(TENANT, run, ("a", "b")), "c")
+    world.call(dead_letters.revive(letter))
 
 
 def reasons(world: SimulatorWorld, names: tuple[str, ...]) -> set[tuple[str, str]]:

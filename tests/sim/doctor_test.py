@@ -17,7 +17,7 @@ from holdfast.limits import STUCK_SECONDS
 from holdfast.runtime import inbox, messages
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Delete, Item, Put, TaskSucceeded
-from holdfast.runtime.maintenance import doctor, sweeper
+from holdfast.runtime.maintenance import dead_letters, doctor
 from holdfast.runtime.maintenance.diagnostics import Symptom
 from holdfast.runtime.storage.spread import Spread
 from holdfast_simulator.invariants import histories
@@ -172,8 +172,8 @@ def test_an_unreadable_execution_stays_in_quarantine() -> None:
     shop = Shop(machine({"it": wait_for("paid")}))
     run = shop.start()
     kit.settle(shop.world)
-    letter = sweeper.StoredDeadLetter(messages.recover(shop.tenant, run, ("a", "b")), "c")
-    shop.world.call(sweeper.revive(letter))
+    letter = dead_letters.StoredDeadLetter(messages.recover(shop.tenant, run, ("a", "b")), "c")
+    shop.world.call(dead_letters.revive(letter))
     damage(shop)
     kit.vanish(shop.world)
     (found,) = findings(shop.world, names=("flow",))
@@ -218,9 +218,9 @@ def test_mail_that_cannot_be_read_is_said_and_hides_no_other_execution(
 
 def test_an_unreadable_dead_letter_is_reported_while_it_exists() -> None:
     shop = Shop(chain(1))
-    letter = sweeper.StoredDeadLetter({"f": 1, "k": "sing", "secret": "hunter2"}, "letter-7")
+    letter = dead_letters.StoredDeadLetter({"f": 1, "k": "sing", "secret": "hunter2"}, "letter-7")
     with pytest.raises(Exception, match="of no kind"):
-        shop.world.call(sweeper.revive(letter))
+        shop.world.call(dead_letters.revive(letter))
     (found,) = findings(shop.world, is_repairing=True)
     assert found["reason"] == "UNREADABLE_LETTER"
     assert "letter-7" in found["says"]

@@ -24,7 +24,6 @@ from holdfast.migration.proof import Migration
 from holdfast.runtime.commands import migrate as command
 from holdfast.runtime.effects import Delete
 from holdfast.runtime.storage import keys, tables
-from holdfast.runtime.worker import committing
 from tests.unit import migration_test as tests
 
 Patch = pytest.MonkeyPatch
@@ -45,7 +44,7 @@ def _lose_the_wait_of_a_rejected_migration(patch: Patch) -> None:
 
 
 def _request_each_wait_again(patch: Patch) -> None:
-    patch.setattr(committing, "carried_out", lambda state, events: pending_commands(state))
+    patch.setattr(migrating, "carried_out", lambda state, events: pending_commands(state))
 
 
 def _keep_the_name_of_the_old_task(patch: Patch) -> None:

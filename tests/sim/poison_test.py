@@ -26,7 +26,7 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.maintenance import doctor, quarantine, sweeper
+from holdfast.runtime.maintenance import dead_letters, doctor, quarantine, sweeper
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.worker import recovery
@@ -276,7 +276,7 @@ def test_a_stop_ends_a_quarantined_execution_also_if_its_wake_becomes_a_dead_let
     shop.stop(run)
     (wake,) = shop.world.services.receive("work")
     shop.world.services.delete(wake.receipt)
-    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(wake.body, wake.message_id)))
+    shop.world.call(dead_letters.revive(dead_letters.StoredDeadLetter(wake.body, wake.message_id)))
     shop.world.run()
     assert shop.history(run).state.status == "ABORTED"
     assert quarantine_items(shop.world) == []
@@ -343,7 +343,7 @@ def quarantine_items(world: SimulatorWorld) -> list[Any]:
 def test_a_start_in_quarantine_is_not_replaced_by_a_later_failure(bomb: Bomb) -> None:
     shop, run = quarantined(AT_ONCE)
     later = messages.recover(shop.tenant, run, ("a", "b"))
-    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(later, "c")))
+    shop.world.call(dead_letters.revive(dead_letters.StoredDeadLetter(later, "c")))
     (held,) = shop.world.call(quarantine.of_tenant(shop.tenant))
     assert held.is_start
     assert held.letters == ("a", "b", "c")
@@ -354,7 +354,7 @@ def test_an_execution_that_has_moved_since_leaves_the_quarantine() -> None:
     run = shop.start()
     settle(shop.world, 1)
     letter = messages.recover(shop.tenant, run, ("a", "b"))
-    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, "c")))
+    shop.world.call(dead_letters.revive(dead_letters.StoredDeadLetter(letter, "c")))
     assert [wait["kind"] for wait in shop.describe(run)["waits"]] == ["quarantined", "timer"]
     shop.world.run()
     assert shop.describe(run)["waits"] == []
@@ -496,7 +496,7 @@ def test_a_report_does_not_delete_ended_quarantine_rows() -> None:
     run = shop.start()
     settle(shop.world, 1)
     letter = messages.recover(shop.tenant, run, ("a", "b"))
-    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, "c")))
+    shop.world.call(dead_letters.revive(dead_letters.StoredDeadLetter(letter, "c")))
     shop.world.run()
     assert findings(shop.world, names=("flow",)) == []
     assert len(quarantine_items(shop.world)) == 1
@@ -513,7 +513,7 @@ def test_a_start_that_has_begun_is_not_kept_as_one() -> None:
     (start,) = (stored.text for stored in shop.world.services.queue("starts").messages.values())
     settle(shop.world, 1)
     letter = {**json.loads(start), "of": ["a", "b"]}
-    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, "c")))
+    shop.world.call(dead_letters.revive(dead_letters.StoredDeadLetter(letter, "c")))
     (held,) = shop.world.call(quarantine.of_tenant(shop.tenant))
     assert (held.run, held.is_start) == (run, False)
 

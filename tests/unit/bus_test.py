@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from holdfast.aws.bus import Bus
 from holdfast.errors import ServiceFault
 from holdfast.runtime.effects import Publish
 
-EVENT = Publish("holdfast.states", "Status Change", {"status": "RUNNING"}, ("arn:e",), 1_500)
+EVENT = Publish("holdfast.states", "Status Change", {"status": "läuft", "n": 1}, ("arn:e",), 1_500)
 
 
 class Clients:
@@ -36,7 +35,7 @@ def test_an_event_goes_to_the_default_bus_with_its_time_and_resources() -> None:
     clients = Clients({"FailedEntryCount": 0})
     Bus(clients).publish(EVENT)  # type: ignore[arg-type]
     (entry,) = clients.entries
-    assert json.loads(entry["Detail"]) == {"status": "RUNNING"}
+    assert entry["Detail"] == '{"status":"läuft","n":1}'  # every byte of it is billed
     assert (entry["Source"], entry["DetailType"]) == ("holdfast.states", "Status Change")
     assert entry["Resources"] == ["arn:e"]
     assert entry["Time"].timestamp() == 1.5

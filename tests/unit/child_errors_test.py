@@ -39,7 +39,7 @@ def again_from(n: int) -> int:
 
 @workflow
 def most(xs: list[int]) -> int:
-    return max(xs)
+    return max(x for x in xs)
 
 @workflow
 def passes_on(xs: list[int]) -> int:
@@ -54,7 +54,7 @@ def kept(xs: list[int]) -> int:
     last: Exception | None = None
     for _ in range(2):
         try:
-            return max(xs)
+            return max(x for x in xs)
         except Exception as err:
             last = err
     assert last is not None
@@ -67,7 +67,7 @@ def several(prices: dict[str, int], names: list[str]) -> list[int]:
 @workflow
 def caught(xs: list[int]) -> int:
     try:
-        return max(xs)
+        return max(x for x in xs)
     except Exception:
         raise Empty("no numbers")
 

@@ -245,6 +245,22 @@ def test_check_prints_its_findings_as_json(holdfast: Project) -> None:
     assert "refused.py:6:" in modules[0]["message"]
 
 
+def test_check_prints_the_warnings_of_aws_and_fails_with_them_only_when_strict(
+    holdfast: Project,
+) -> None:
+    fail = {"Type": "Fail", "Error": "$.error"}
+    machine = {"StartAt": "A", "States": {"A": fail}}
+    (holdfast.folder / "machine.json").write_text(json.dumps(machine))
+    assert holdfast("check", "machine.json") == 0
+    assert holdfast.printed.startswith(
+        "machine.json:1:60: warning[NO_PATH]: /States/A/Error: The value of 'Error' looks like a "
+        "JSONPath. Instead of 'Error', use 'ErrorPath' to evaluate it as a JSONPath at runtime.\n"
+    )
+    assert holdfast.printed.endswith("\n\naccepted, 1 warning\n")
+    assert holdfast("check", "--strict", "machine.json") == 1
+    assert holdfast.printed.endswith("\n\n1 problem\n")
+
+
 def test_check_has_nothing_to_say_about_a_good_machine(holdfast: Project) -> None:
     good = {"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}
     (holdfast.folder / "machine.json").write_text(json.dumps(good))
@@ -374,6 +390,7 @@ def test_a_folder_that_is_no_package_is_named_as_one(holdfast: Project) -> None:
         ("list", "--endpoint", "http://x", "--stack", "y"),
         ("list", "--status", "BORED"),
         ("serve", "--port", "eighty"),
+        ("list", "--endpoint", ""),
     ],
 )
 def test_wrong_usage_is_status_two(holdfast: Project, arguments: tuple[str, ...]) -> None:
@@ -388,6 +405,8 @@ def test_wrong_usage_is_status_two(holdfast: Project, arguments: tuple[str, ...]
         ("{not json", "--input is not JSON"),
         ("@nowhere.json", "--input: nowhere.json: No such file"),
         ("[" * 100_000, "--input is not JSON"),
+        ("NaN", "--input is not JSON: it has no NaN"),
+        ('{"pence": -Infinity}', "--input is not JSON: it has no -Infinity"),
     ],
 )
 def test_an_input_that_is_no_json_never_leaves(holdfast: Project, text: str, says: str) -> None:
@@ -464,9 +483,10 @@ def test_an_endpoint_without_an_answer_is_named(holdfast: Project) -> None:
         url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     assert holdfast("list", "--endpoint", url) == 2
     assert f"error[HF275]: {url} cannot be reached" in holdfast.complaints
+    assert "start `holdfast serve`, or name another API with --endpoint" in holdfast.complaints
 
 
-@pytest.mark.parametrize("endpoint", ["ftp://host", "file:///etc/passwd", "localhost:8080", ""])
+@pytest.mark.parametrize("endpoint", ["ftp://host", "file:///etc/passwd", "localhost:8080"])
 def test_an_endpoint_that_is_no_url_is_refused(holdfast: Project, endpoint: str) -> None:
     assert holdfast("list", "--endpoint", endpoint) == 2
     assert "error[HF274]" in holdfast.complaints
@@ -508,6 +528,7 @@ class Aws(BaseHTTPRequestHandler):
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Aws]]:
     monkeypatch.setattr(Aws, "authorizations", [])
+    monkeypatch.delenv("AWS_REGION", raising=False)
     with HTTPServer(("127.0.0.1", 0), Aws) as server:
         url = f"http://127.0.0.1:{server.server_address[1]}"
         for name, value in {
@@ -533,6 +554,15 @@ def test_requests_to_a_stack_are_signed_for_its_api(holdfast: Project, aws: type
     assert "secret" not in authorization
 
 
+def test_the_region_is_the_one_that_the_aws_cli_would_use(
+    holdfast: Project, aws: type[Aws], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-south-2")
+    assert holdfast("list", "--stack", "shop", "--json") == 0
+    (authorization,) = aws.authorizations
+    assert "/eu-south-2/execute-api/aws4_request" in authorization
+
+
 def test_a_stack_of_something_else_is_refused(
     holdfast: Project, aws: type[Aws], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -544,7 +574,8 @@ def test_a_stack_of_something_else_is_refused(
 def test_a_stack_without_a_region_is_said(
     holdfast: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
     assert holdfast("list", "--stack", "shop") == 2
     assert "error[HF276]: stack shop: You must specify a region" in holdfast.complaints

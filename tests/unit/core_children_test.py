@@ -113,6 +113,7 @@ def test_a_job_that_is_asked_for_is_no_child() -> None:
 
 def test_a_call_needs_a_worker_that_can_make_its_token() -> None:
     with pytest.raises(
-        HoldfastBug, match=r": a token was asked for, of 0\.1, by whom none can be made\n"
+        HoldfastBug,
+        match=r": the decision needs the callback token of 0\.1, and its inputs have none\n",
     ):
         Case(machine(CALL)).start()

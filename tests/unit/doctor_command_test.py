@@ -12,7 +12,7 @@ from holdfast import cli
 from holdfast.remote import client
 from holdfast.remote.connecting import Api
 from holdfast.runtime import messages
-from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.maintenance import dead_letters
 from tests.builders import call, chain, machine
 from tests.sim.doctor_kit import settle, vanish
 from tests.unit.codec_test import noise
@@ -98,8 +98,8 @@ def test_a_quarantined_execution_is_marked_in_the_list_and_explained(
 ) -> None:
     run = found.shop.start()
     settle(found.shop.world)
-    letter = sweeper.StoredDeadLetter(messages.recover("default", run, ("a", "b")), "c")
-    found.shop.world.call(sweeper.revive(letter))
+    letter = dead_letters.StoredDeadLetter(messages.recover("default", run, ("a", "b")), "c")
+    found.shop.world.call(dead_letters.revive(letter))
     assert cli.main(["list"]) == 0
     assert "quarantined" in capsys.readouterr().out
     assert cli.main(["show", "order-1"]) == 0
@@ -138,8 +138,8 @@ def test_the_dead_letter_of_an_execution_with_a_lost_blob_is_quarantined_and_lis
     found: Site, doctor: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hurt = lost_blob(found)
-    letter = sweeper.StoredDeadLetter(messages.recover("default", hurt, ("a", "b")), "c")
-    found.shop.world.call(sweeper.revive(letter))
+    letter = dead_letters.StoredDeadLetter(messages.recover("default", hurt, ("a", "b")), "c")
+    found.shop.world.call(dead_letters.revive(letter))
     other = lost_wake(found)
     assert cli.main(["list", "--json"]) == 0
     rows = {row["execution"]: row for row in json.loads(capsys.readouterr().out)}

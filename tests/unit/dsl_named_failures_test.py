@@ -32,6 +32,51 @@ GIVEN: list[dict[str, Any]] = [
     {"d": {}, "xs": [], "s": "", "n": -4, "thing": {"": []}},
 ]
 PROGRAMS = {
+    "an extreme": """
+out = []
+for ys in [xs, xs[1:], [x for x in xs if x > 2]]:
+    try:
+        out.append(str(max(ys) - min(ys[1:], key=lambda y: 0 - y)))
+    except ValueError as err:
+        out.append(str(err))
+try:
+    out.append(max([s, *d]) + min(list(d) if n else []))
+except Exception as err:
+    out.append(f"{type(err).__name__}: {err}")
+return out
+""",
+    "an item that is taken out": """
+ys = list(xs)
+own = dict(d)
+out = []
+for k in [n, 0, -1, 7]:
+    try:
+        out.append(str(ys.pop(k)))
+        del ys[k]
+    except IndexError as err:
+        out.append(str(err))
+    try:
+        out.append(str(ys.pop()))
+    except LookupError as err:
+        out.append(str(err))
+    try:
+        del own[s]
+        out.append(str(own.pop(s + "b")))
+    except KeyError as err:
+        out.append(str(err))
+return [*out, ys, own]
+""",
+    "the order of an error and a removal": """
+ys = list(xs)
+try:
+    return d[s] + max(xs) + ys.pop(n) + 1 // n
+except KeyError as err:
+    return ["key", str(err), ys]
+except ValueError as err:
+    return ["value", str(err), ys]
+except Exception as err:
+    return [type(err).__name__, str(err), ys]
+""",
     "a key": """
 try:
     price = d[s]
@@ -294,7 +339,7 @@ return total
 REFUSED = {
     "HF032": """
 try:
-    return max(xs)
+    return max(x for x in xs if x)
 except ValueError:
     return 0
 """,

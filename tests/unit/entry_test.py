@@ -17,6 +17,7 @@ from holdfast.aws.entry import NO_KEYS, make_host
 from holdfast.aws.group_tasks import GroupTasks
 from holdfast.aws.host import Host
 from holdfast.aws.names import ResourceNames
+from holdfast.deployment import Deployment
 from holdfast.errors import ServiceFault
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import Clock, Together
@@ -80,6 +81,32 @@ def test_each_choice_is_one_variable(made: Callable[..., Host]) -> None:
     events = made(ENV_QUESTION_EVENTS="on").setting.question_events
     assert events is not None
     assert (events.stack, events.url) == ("Shop", "https://forms")
+
+
+def test_a_task_stores_its_progress_by_the_ports_of_its_host(
+    made: Callable[..., Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Deployment] = []
+    monkeypatch.setattr(entry, "_own_tasks", lambda deployment, _: found.append(deployment))
+    ports = made().ports
+    [deployment] = found
+    assert deployment.perform is not None
+    cast(Any, ports)._performers[Clock] = lambda _: 17
+    assert deployment.perform(Clock()) == 17
+
+
+@pytest.mark.parametrize("missing", NAMES.to_environment())
+def test_a_function_without_the_name_of_a_resource_ends_for_good_and_names_the_variable(
+    missing: str,
+) -> None:
+    environment = {**dict.fromkeys(NAMES.to_environment(), "x"), missing: ""}
+    if missing.endswith("_DLQ_URL") or missing == resources.ENV_ARCHIVE_BUCKET:
+        assert ResourceNames.from_environment(environment).to_environment() == environment
+        return
+    with pytest.raises(ServiceFault) as refused:
+        ResourceNames.from_environment(environment)
+    assert (refused.value.code, refused.value.retry) == ("HF325", "never")
+    assert refused.value.message == f"environment variable {missing} is not set"
 
 
 def test_the_clock_is_utc_in_milliseconds(made: Callable[..., Host]) -> None:

@@ -22,7 +22,7 @@ from holdfast.errors import (
 from holdfast.runtime import messages
 from holdfast.runtime.driver import run
 from holdfast.runtime.effects import Delete, Effect, Item, Put, Query, Replace
-from holdfast.runtime.maintenance.sweeper import StoredDeadLetter, revive
+from holdfast.runtime.maintenance.dead_letters import StoredDeadLetter, revive
 from holdfast.runtime.storage import format_control, formats, keys
 from holdfast.runtime.storage.format_control import Control
 from holdfast.runtime.storage.formats import FORMATS, Formats, compress, inflate

@@ -42,6 +42,12 @@ def schema(type_: Any) -> Any:
     return TypeAdapter(type_).json_schema()
 
 
+REQUEST = {
+    "rawPath": "/forms/T",
+    "requestContext": {"http": {"method": "GET", "path": "/forms/T"}},
+}
+
+
 class Page:
     """The handler before a front that shows one question and takes its answers."""
 
@@ -68,12 +74,8 @@ class Page:
         )
 
     def __call__(self, method: str = "GET", body: str | None = None, **fields: Any) -> Any:
-        request = {
-            "rawPath": "/forms/T",
-            "requestContext": {"http": {"method": method, "path": "/forms/T"}},
-            "body": body,
-            **fields,
-        }
+        http = {"method": method, "path": "/forms/T"}
+        request = {**REQUEST, "requestContext": {"http": http}, "body": body, **fields}
         answer = form_handler(self.host)(request)
         content = re.search(r"<body>(.*)</body></html>$", answer["body"])
         assert content is not None
@@ -319,3 +321,26 @@ def test_no_page_is_kept_framed_or_scripted() -> None:
     }
     assert answer["isBase64Encoded"] is False
     assert answer["body"].startswith('<!doctype html><html lang="en"><head><meta charset="utf-8">')
+
+
+def test_every_rule_of_the_style_is_for_an_element_of_a_page() -> None:
+    (style,) = re.findall("<style>(.*?)</style>", form_handler(Page().host)(REQUEST)["body"])
+    rules = re.findall(r"([^{}]+)\{([^{}]+)\}", style)
+    assert "".join(f"{names}{{{body}}}" for names, body in rules) == style
+    styled = {re.split(r"[:\[]", one)[0] for names, _ in rules for one in names.split(",")}
+    assert styled == {
+        *(
+            "body",
+            "h1",
+            "label",
+            "input",
+            "select",
+            "textarea",
+            "button",
+            "dt",
+            "dd",
+            "ul",
+            "small",
+        ),
+        *(".choice", ".problem"),
+    }

@@ -404,6 +404,8 @@ def test_a_payload_too_large_for_a_call_is_named_with_its_task(deployment: Deplo
     sent = function.tasks(deployment).perform(asked("charge", {"order": large}))
     assert isinstance(sent, TaskFailed)
     assert sent.error == "InvalidArguments"
+    most = f"takes {GROUP_PAYLOAD_BYTES_MAX}: pass the name of an object in S3"
+    assert str(sent.cause).endswith(f"bytes as JSON, and the function of a group {most}")
     assert function.calls == []
     got = perform(deployment, asked("grow", {"times": GROUP_PAYLOAD_BYTES_MAX}))
     assert isinstance(got, TaskFailed)

@@ -241,7 +241,7 @@ def test_a_dead_letter_keeps_its_id_when_sqs_delivers_it_again(
         return
         yield
 
-    monkeypatch.setattr("holdfast.runtime.maintenance.sweeper.revive", revive)
+    monkeypatch.setattr("holdfast.runtime.maintenance.dead_letters.revive", revive)
     found = site(chain(1))
     batches = {"work": [letters({"k": "go"}, {"k": "recover"})]}
     found.ports.receive_dead_letters = (  # type: ignore[method-assign]

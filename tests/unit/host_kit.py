@@ -161,6 +161,7 @@ class Site:
         answer = self.api(event, Context())
         # Clients read the body by its type, whatever the status.
         assert answer["headers"]["Content-Type"] in JSON_TYPES
+        assert answer["isBase64Encoded"] is False
         return int(answer["statusCode"]), json.loads(answer["body"])
 
 

@@ -13,8 +13,9 @@ from holdfast import resources
 from holdfast.aws import host
 from holdfast.core.run_ids import spread_of
 from holdfast.errors import HoldfastBug, ServiceFault
-from holdfast.limits import VISIBILITY_SECONDS
+from holdfast.limits import OPEN_COUNT_MINUTES, VISIBILITY_SECONDS
 from holdfast.runtime import messages
+from holdfast.runtime.commands import counts, pools, schedules
 from holdfast.runtime.effects import Effect, Message, PutIfAbsent, Send
 from holdfast.runtime.storage.format_control import SPREAD_MINTED_MS
 from holdfast.runtime.worker.leases import ReceivedMessage
@@ -267,3 +268,45 @@ def test_a_delivery_knows_whether_others_would_die_with_its_worker(
     found.work()
 
     assert seen == [True, False, False]
+
+
+def test_a_sweep_stores_the_schedules_of_the_code_for_the_tenant_of_iam_callers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deployed: list[tuple[str, Any]] = []
+
+    def deploy(tenant: str, plans: Any) -> Any:
+        deployed.append((tenant, plans))
+        return
+        yield  # a handler is a generator
+
+    monkeypatch.setattr(schedules, "deploy", deploy)
+    found = site(chain(1))
+    found.host.schedules = {}
+    found.host.sweeper(Context())
+    assert deployed == [("default", found.host.schedules)]
+
+
+def test_a_sweep_counts_the_open_executions_and_the_pools_in_some_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[str] = []
+
+    def counting(what: str) -> Any:
+        def count(*given: Any) -> Any:
+            assert "default" in given
+            counted.append(what)
+            return
+            yield  # a handler is a generator
+
+        return count
+
+    monkeypatch.setattr(counts, "measure_open", counting("executions"))
+    monkeypatch.setattr(pools, "measure_pools", counting("pools"))
+    found = site(chain(1))
+    found.shop.world.now_ms -= found.shop.world.now_ms % (OPEN_COUNT_MINUTES * 60_000)
+    found.host.sweeper(Context())
+    assert counted == ["executions", "pools"]
+    found.shop.world.now_ms += 60_000
+    found.host.sweeper(Context())
+    assert counted == ["executions", "pools"]

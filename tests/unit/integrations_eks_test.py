@@ -108,7 +108,7 @@ def test_a_body_is_json_or_text(kubernetes: Kubernetes, method: str, kind: str) 
     ("arguments", "problem"),
     [
         ({"Path": 3}, "The value for the field 'Path' must be a STRING"),
-        ({"Job": {}}, "The field 'Job' is not supported by Step Functions"),
+        ({"Job": {}}, 'The field "Job" is not supported by Step Functions'),
         ({"Method": "TRACE"}, "The value for the field 'Method' must be one of"),
         ({"Endpoint": "http://x"}, "The value for the field 'Endpoint' must be an HTTPS URL"),
         ({"CertificateAuthority": "é"}, "'CertificateAuthority' must be a valid base 64 text"),

@@ -162,7 +162,7 @@ def test_a_body_may_be_a_form(endpoint: Endpoint, array_format: str, encoded: by
             "The value for the field 'ApiEndpoint' must be an HTTPS URL",
         ),
         ({"ApiEndpoint": None}, "The field 'ApiEndpoint' is required but was missing"),
-        ({"Url": "x"}, "The field 'Url' is not supported by Step Functions"),
+        ({"Url": "x"}, 'The field "Url" is not supported by Step Functions'),
         ({"Headers": {"Host": "x"}}, "The 'Headers' field contains unsupported values: [host]"),
         ({"Headers": ["x"]}, "The value of the field 'Headers' has an invalid format"),
     ],

@@ -103,7 +103,7 @@ def test_an_invocations_other_fields_reach_lambda() -> None:
     ("arguments", "problem"),
     [
         ({}, "The field 'FunctionName' is required but was missing"),
-        ({"FunctionName": "f", "Body": 1}, "The field 'Body' is not supported by Step Functions"),
+        ({"FunctionName": "f", "Body": 1}, 'The field "Body" is not supported by Step Functions'),
         ({"FunctionName": 1}, "The value for the field 'FunctionName' must be a STRING"),
         ([], "The value for the field 'Parameters' must be an OBJECT"),
     ],

@@ -74,7 +74,7 @@ def test_an_optimised_integration_insists_on_text_where_the_sdk_writes_json() ->
     ("arguments", "problem"),
     [
         ({"TableName": "t", "Item": []}, "The value for the field 'Item' must be an OBJECT"),
-        ({"TableName": "t", "Itme": {}}, "The field 'Itme' is not supported by Step Functions"),
+        ({"TableName": "t", "Itme": {}}, 'The field "Itme" is not supported by Step Functions'),
         ([], "The value for the field 'Parameters' must be an OBJECT"),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_question_that_fails_is_no_answer() -> None:
             {"ApiEndpoint": "a", "Method": "GET", "QueryParameters": "?a=1"},
             "The value of the field 'QueryParameters' has an invalid format",
         ),
-        ("states:startExecution", {"Foo": 1}, "The field 'Foo' is not supported by Step Functions"),
+        ("states:startExecution", {"Foo": 1}, 'The field "Foo" is not supported by Step Functions'),
     ],
 )
 def test_a_misuse_is_found_without_a_call(target: str, arguments: Any, problem: str) -> None:

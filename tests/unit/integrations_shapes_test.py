@@ -97,6 +97,7 @@ _SDK_HEADERS = frozenset(
         "user-agent",
         "x-amz-api-version",
         "x-amz-checksum-crc32",
+        "x-amz-checksum-mode",
         "x-amz-glacier-version",
         "x-amz-sdk-checksum-algorithm",
         "x-amzn-query-mode",

@@ -70,6 +70,14 @@ def test_quoted_fields_hold_delimiters_newlines_and_doubled_quotes() -> None:
     assert csv_items('a,b\n"1,\n2","say ""hi"""\n') == [{"a": "1,\n2", "b": 'say "hi"'}]
 
 
+def test_doubled_quotation_marks_stand_for_one_without_quotes_around_the_field_too() -> None:
+    assert csv_items('a,b\n{""k"":""v""},"x""y"\n"",""""\n') == [
+        {"a": '{"k":"v"}', "b": 'x"y'},
+        {"a": "", "b": '"'},
+    ]
+    assert csv_items('a|b\n1""2|"3""|4"', CSVDelimiter="PIPE") == [{"a": '1"2', "b": '3"|4'}]
+
+
 def test_single_quotes_mean_nothing() -> None:
     assert csv_items("a,b\n'1,2'") == [{"a": "'1", "b": "2'"}]
 

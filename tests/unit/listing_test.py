@@ -18,6 +18,7 @@ from holdfast.runtime.listing import (
     NEWEST,
     ListEntry,
     Page,
+    PageFilter,
     attributes_of,
     cut_page,
     partitions_of,
@@ -59,7 +60,8 @@ class Listed:
             self.services.perform(Put("executions", item))
 
     def page(self, **wanted: Any) -> Page:
-        return self._run(read_page("default", Spread(), now_ms=NOW_MS, **{"limit": 100, **wanted}))
+        page = PageFilter(**{"limit": 100, **wanted})
+        return self._run(read_page("default", Spread(), page, NOW_MS))
 
     def pages(self, **wanted: Any) -> list[Page]:
         found = [self.page(**wanted)]
@@ -165,7 +167,7 @@ def test_a_page_ends_where_the_shortest_source_ends() -> None:
 
 
 def test_queries_of_a_page_begin_below_the_key_that_the_last_one_ended_with() -> None:
-    handler = read_page("default", Spread(), before="5", limit=3, now_ms=NOW_MS)
+    handler = read_page("default", Spread(), PageFilter(3, before="5"), NOW_MS)
     effect = next(handler)
     assert isinstance(effect, Together)
     assert {query.before for query in effect.queries} == {"5"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,8 @@ from tests import measured
 from tests.builders import call, machine
 from tests.measured import HOUR_MS, Measured, lines_of
 from tests.unit.host_kit import Context, Site, site
+
+OPERATE = Path(__file__).parents[2] / "docs" / "how-to" / "operate.md"
 
 
 def metrics_of(line: dict[str, Any]) -> dict[str, list[list[str]]]:
@@ -70,6 +74,14 @@ def test_a_value_that_is_only_logged_is_no_metric_of_cloudwatch() -> None:
 
     assert found >= resources.METRICS_IN_LOGS_ONLY
     assert not stored & resources.METRICS_IN_LOGS_ONLY
+
+
+def test_the_page_says_of_the_same_values_that_they_are_only_logged() -> None:
+    rows = [
+        line for line in OPERATE.read_text("utf-8").splitlines() if "`: only in the log" in line
+    ]
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row.partition(": only")[0])}
+    assert told == resources.METRICS_IN_LOGS_ONLY
 
 
 def test_a_timer_that_fires_late_is_measured_from_its_due_time() -> None:

@@ -140,6 +140,88 @@ def test_a_file_that_is_not_there_is_named_without_a_number(command: Command) ->
         assert "gone.json cannot be read: No such file or directory" in said
 
 
+#: Arguments with an empty text, as a variable of the shell that is not set gives it.
+EMPTY = [
+    *(["show", ""], ["history", ""], ["stop", ""], ["claim", ""], ["doctor", ""], ["backup", ""]),
+    *(["init", ""], ["workflows", ""], ["limit", "set", "", "--rate", "5/s", "--reason", "why"]),
+    *(["pause", "x", "--reason", ""], ["event", "paid", "--key", ""], ["list", "--stack", ""]),
+    *(["delegate", "x:0.1", "--to", ""], ["start", "approve", "--input", ""]),
+]
+
+
+@pytest.mark.parametrize("words", EMPTY, ids=" ".join)
+def test_an_empty_argument_is_named_and_refused(
+    words: list[str], command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        command(*words)
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert "the text is empty: is a variable not set?" in said
+    assert "argument COMMAND" not in said
+
+
+def test_a_default_that_is_empty_is_no_argument(command: Command, tmp_path: Path) -> None:
+    code, _, said = command("graph", mistake_flows.__name__, "--output", str(tmp_path))
+    assert (code, said) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["show", "../x"], ["stop", "a/b"], ["history", "/"], ["workflows", "a/b"]),
+        *(["claim", "a/b"], ["schedule", "show", "a/b"], ["limits", "a/b"]),
+    ],
+    ids=" ".join,
+)
+def test_a_name_with_a_slash_is_refused_and_not_taken_for_another_route(
+    words: list[str], command: Command
+) -> None:
+    code, _, said = command(*words)
+    assert (code, f"{words[-1]!r} is not a name" in said) == (2, True)
+    assert "HF201" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["priority", "x", "high", "--reason", "why"],
+        ["serve", "--port", "eighty"],
+        ["format", "--set", "2.0"],
+        ["inbox", "--limit", "all"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_is_no_whole_number_is_named(
+    words: list[str], command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command(*words)
+    assert " is no whole number: write 5" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_named(command: Command, tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    for words in (
+        ["workflows", "approve", "--picture", str(missing / "x.svg")],
+        ["deploy-check", "--save", str(missing / "x.json")],
+    ):
+        code, _, said = command(*words)
+        assert code == 2
+        assert f"error[HF282]: {words[-1]} cannot be written: No such file or directory" in said
+        assert "name a file in a folder that exists" in said
+
+
+def test_a_page_that_is_no_page_is_refused_with_the_way_to_one(command: Command) -> None:
+    for words in (["list", "--after", "garbage"], ["inbox", "--after", "garbage"]):
+        code, _, said = command(*words)
+        assert (code, "error[HF209]" in said, "leave it out for the first page" in said) == (
+            2,
+            True,
+            True,
+        )
+
+
 def test_words_that_are_no_json_are_answered_with_examples(command: Command) -> None:
     code, _, said = command("answer", "q", "--output", "yes")
     assert (code, "--output true, or 17" in said) == (2, True)

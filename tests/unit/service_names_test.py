@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from botocore.session import Session
 
+from holdfast import aws
 from holdfast.service_names import (
     botocore_name,
     class_name,
@@ -91,3 +92,10 @@ def test_a_field_of_the_sdk_is_the_getter_with_a_capital(member: str, field: str
 def test_an_optimised_field_keeps_the_services_spelling() -> None:
     assert plain_field("jobName") == "JobName"
     assert plain_field("MD5OfMessageBody") == "MD5OfMessageBody"
+
+
+@pytest.mark.parametrize("name", ["_s3", "__wrapped__", "host", "store"])
+def test_a_private_name_and_a_module_of_the_package_are_no_services(name: str) -> None:
+    """Python itself looks for private names, and `import` for modules."""
+    with pytest.raises(AttributeError, match=f"module 'holdfast.aws' has no attribute '{name}'"):
+        aws.__getattr__(name)

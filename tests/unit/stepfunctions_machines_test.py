@@ -268,15 +268,27 @@ def test_logging_goes_to_exactly_one_place(logging: dict[str, Any]) -> None:
     )
 
 
-@pytest.mark.parametrize("arn", [GROUP, "arn:aws:s3:::bucket", GROUP.removesuffix(":*")])
-def test_a_log_group_that_is_known_not_to_exist_is_refused(arn: str) -> None:
+NOT_FOUND = "Log Destination not found."
+UNQUALIFIED = "Log Group ARN must be provided with '*' qualifier."
+
+
+@pytest.mark.parametrize(
+    ("arn", "message"),
+    [
+        (GROUP, NOT_FOUND),
+        ("arn:aws:s3:::bucket", NOT_FOUND),
+        # AWS's answer in a published report: terraform-provider-aws 17683.
+        (GROUP.removesuffix(":*"), UNQUALIFIED),
+    ],
+)
+def test_a_log_group_that_is_known_not_to_exist_is_refused(arn: str, message: str) -> None:
     destination = {"cloudWatchLogsLogGroup": {"logGroupArn": arn}}
     logging = {"level": "ALL", "destinations": [destination]}
     request = {"name": "m", "definition": PASS, "roleArn": ROLE, "loggingConfiguration": logging}
 
     assert Desk(known("/aws/vendedlogs/states/xy")).refusal("CreateStateMachine", **request) == (
         "InvalidLoggingConfiguration",
-        "Invalid Logging Configuration: Log Destination not found.",
+        f"Invalid Logging Configuration: {message}",
     )
 
 
@@ -312,6 +324,29 @@ def test_a_definition_is_validated_without_a_machine() -> None:
     bad = desk.call("ValidateStateMachineDefinition", definition="{}")
     assert bad["result"] == "FAIL"
     assert bad["diagnostics"][0]["severity"] == "ERROR"
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "codes", "is_cut"),
+    [
+        ({}, [], False),
+        ({"severity": "ERROR"}, [], False),
+        ({"severity": "WARNING"}, ["NO_PATH", "NO_PATH"], False),
+        ({"severity": "WARNING", "maxResults": 1}, ["NO_PATH"], True),
+    ],
+)
+def test_warnings_are_given_when_wanted_and_refuse_nothing(
+    request_fields: dict[str, Any], codes: list[str], *, is_cut: bool
+) -> None:
+    fail = {"Type": "Fail", "Error": "$.error", "Cause": "$.cause"}
+    text = json.dumps({"StartAt": "A", "States": {"A": fail}})
+    desk = Desk()
+
+    found = desk.call("ValidateStateMachineDefinition", definition=text, **request_fields)
+    assert found["result"] == "OK"
+    assert [each["code"] for each in found["diagnostics"]] == codes
+    assert found["truncated"] is is_cut
+    assert desk.call("CreateStateMachine", name="m", definition=text, roleArn=ROLE)
 
 
 def test_diagnostics_are_cut_where_the_caller_wants() -> None:

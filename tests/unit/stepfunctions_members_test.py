@@ -516,7 +516,7 @@ def trials(tour: Tour) -> None:
     listed = each(PASS, "DISTRIBUTED", End=True, ItemsPath="$.list", ItemSelector={"x": 1})
     del listed["Items"]
     listed |= {"ItemBatcher": {"MaxItemsPerBatch": 1}, "ToleratedFailureCount": 1}
-    listed |= {"ToleratedFailurePercentage": 5}
+    listed |= {"ToleratedFailurePercentage": 5, "MaxConcurrency": 2}
     for more in ({}, {"ItemReader": READER}):
         state = {name: item for name, item in listed.items() if not (more and name == "ItemsPath")}
         tour.call(

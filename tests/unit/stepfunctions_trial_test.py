@@ -386,6 +386,45 @@ def test_a_map_shows_the_input_of_each_iteration() -> None:
     }
 
 
+LISTED = {**a_map(), "QueryLanguage": "JSONPath"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({}, {}),
+        ({"ItemsPath": "$"}, {"afterItemsPath": [{"itemId": 1}, {"itemId": 2}]}),
+        ({"MaxConcurrency": 0}, {"maxConcurrency": 0}),
+        ({"MaxConcurrencyPath": "$[0].itemId"}, {"maxConcurrency": 1}),
+    ],
+)
+def test_a_jsonpath_map_shows_only_the_fields_it_has(
+    fields: Mapping[str, Any], shown: Mapping[str, Any]
+) -> None:
+    """A published response of AWS is the first (AWS News Blog, 2025-11-19, "Accelerate workflow
+    development with enhanced local testing in AWS Step Functions").
+    """
+    items, result = [{"itemId": 1}, {"itemId": 2}], [{"itemId": 1, "status": "processed"}, 2]
+    request: dict[str, Any] = {"mock": mocked(result), "inspectionLevel": "DEBUG"}
+    response = tried({**LISTED, **fields}, input=items, **request)
+    assert response["inspectionData"] == {
+        "input": items,
+        "afterInputPath": items,
+        "afterResultSelector": result,
+        "afterResultPath": result,
+        **shown,
+    }
+
+
+def test_the_input_is_shown_as_written() -> None:
+    """AWS's model: "The raw state input"."""
+    text = '{ "a": [1,  2.50], "b": "\\u00e9" }'
+    state = {"Type": "Pass", "End": True}
+    request = {"definition": json.dumps(state), "input": text, "inspectionLevel": "DEBUG"}
+    response = run(trial.test_state(SERVICE, request, bytes(16)), World().perform)
+    assert response["inspectionData"]["input"] == text
+
+
 @pytest.mark.parametrize(("failed", "status"), [(1, "SUCCEEDED"), (2, "FAILED")])
 def test_a_map_fails_when_more_items_failed_than_it_tolerates(failed: int, status: str) -> None:
     state = a_map(Items="{% $states.input %}", ToleratedFailurePercentage=50)

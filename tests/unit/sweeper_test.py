@@ -31,7 +31,7 @@ from holdfast.runtime.effects import (
     Unlist,
     WriteDeadline,
 )
-from holdfast.runtime.maintenance import quarantine, sweeper
+from holdfast.runtime.maintenance import dead_letters, quarantine, sweeper
 from holdfast.runtime.maintenance.doctor import report_one
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.formats import Formats
@@ -501,7 +501,7 @@ def test_a_check_for_a_due_wait_finds_it_overdue() -> None:
 
 
 def revive(shop: Shop, body: Any, message_id: str) -> None:
-    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(body, message_id)))
+    shop.world.call(dead_letters.revive(dead_letters.StoredDeadLetter(body, message_id)))
 
 
 def quarantine_items(shop: Shop) -> list[Any]:
@@ -538,7 +538,7 @@ def test_an_execution_in_quarantine_is_watched_in_every_format_of_its_log() -> N
     shop.world.services.perform(Put("executions", {**record, "f": 3}))
     letter = messages.recover("default", str(record["pk"]).partition("#")[2], ("m1", "m2"))
     formats = Formats(oldest=2, newest=3, asked=2)
-    shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, "m3"), formats))
+    shop.world.call(dead_letters.revive(dead_letters.StoredDeadLetter(letter, "m3"), formats))
 
     assert len(quarantine_items(shop)) == 1
     assert len(rows(shop)) == 1

@@ -37,6 +37,75 @@ def said(document: Any, *more: Any) -> list[tuple[str, str, str | None]]:
     return [(found.code, found.message, found.location) for found in diagnose(document, *more)]
 
 
+# -- warnings --------------------------------------------------------------------------------------
+
+
+def warned(document: Any) -> list[tuple[str, str, str | None]]:
+    """Return the warnings; without them nothing is wrong."""
+    assert diagnose(document) == ()
+    found = diagnose(document, warns=True)
+    assert {each.severity for each in found} <= {"WARNING"}
+    return [(each.code, each.message, each.location) for each in found]
+
+
+def test_warnings_have_the_words_of_awss_example() -> None:
+    """The last example of AWS's page "ValidateStateMachineDefinition"."""
+    hello = {
+        "Type": "Pass",
+        "Parameters": {"a": "$.b"},
+        "Result": {"c.$": "$.d"},
+        "Next": "FailState",
+    }
+    fail = {"Type": "Fail", "Error": "$.error", "Cause": "$.cause"}
+    machine = {"StartAt": "HelloWorld", "States": {"HelloWorld": hello, "FailState": fail}}
+    at_runtime = "to evaluate it as a JSONPath at runtime."
+    static = (
+        "The value of 'c.$' will not evaluate as a JSONPath or Intrinsic Function at runtime. "
+        "Instead of 'Result', use 'Parameters' to evaluate it as a JSONPath or Intrinsic Function "
+        "at runtime."
+    )
+    looks = "looks like a JSONPath. Instead of"
+    place = "/States/HelloWorld"
+    assert warned(machine) == [
+        (
+            "NO_DOLLAR",
+            f"The value of 'a' {looks} 'a', use 'a.$' {at_runtime}",
+            f"{place}/Parameters",
+        ),
+        ("PASS_RESULT_IS_STATIC", static, f"{place}/Result"),
+        (
+            "NO_PATH",
+            f"The value of 'Error' {looks} 'Error', use 'ErrorPath' {at_runtime}",
+            "/States/FailState/Error",
+        ),
+        (
+            "NO_PATH",
+            f"The value of 'Cause' {looks} 'Cause', use 'CausePath' {at_runtime}",
+            "/States/FailState/Cause",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {**PASS, "Parameters": {"a": "5 $", "b": "$5.00", "c": 5, "d.$": "$.d"}},
+        {**PASS, "Result": {"a": "$.b", "c.$": 5}},
+        {"Type": "Fail", "Error": "Dollar", "Cause": "It costs $5"},
+        {"Type": "Fail", "QueryLanguage": "JSONata", "Error": "$.error"},
+        {**PASS, "QueryLanguage": "JSONata", "Output": {"a": "$.b", "c.$": "$.d"}},
+    ],
+)
+def test_what_is_no_path_or_may_be_one_has_no_warning(state: Any) -> None:
+    assert warned(one(state)) == []
+
+
+def test_an_error_stands_among_the_warnings_in_the_order_of_the_fields() -> None:
+    state = {**PASS, "Parameters": {"a": "$.b"}, "ResultPath": "c", "Result": {"d.$": "$.e"}}
+    found = diagnose(one(state), warns=True)
+    assert [each.code for each in found] == ["NO_DOLLAR", SCHEMA, "PASS_RESULT_IS_STATIC"]
+
+
 # -- the text --------------------------------------------------------------------------------------
 
 
@@ -931,8 +1000,9 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 def test_any_json_has_a_diagnosis(value: Any) -> None:
     states = value if isinstance(value, dict) else {"A": value}
     for document in (value, {"StartAt": "A", "States": states}, one(value), jsonata(value)):
-        for found in diagnose(document):
-            assert found.message
+        found = diagnose(document, warns=True)
+        assert all(each.message for each in found)
+        assert diagnose(document) == tuple(each for each in found if each.severity == "ERROR")
 
 
 @settings(max_examples=examples(400), deadline=None, database=None, derandomize=True)

@@ -183,7 +183,7 @@ def test_arguments_that_are_no_request_fail_the_state_before_its_task_is_schedul
     assert office.describe(execution)["cause"] == (
         "An error occurred while executing the state 'Send' (entered at the event id #2). "
         "The Parameters '{\"Body\":1}' could not be used to start the Task: "
-        "[The field 'Body' is not supported by Step Functions]"
+        '[The field "Body" is not supported by Step Functions]'
     )
 
 

@@ -32,7 +32,7 @@ from holdfast.runtime.effects import (
     TaskSucceeded,
     Unlist,
 )
-from holdfast.runtime.maintenance import sweeper
+from holdfast.runtime.maintenance import dead_letters
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.log import Log
 from holdfast.runtime.worker import attempts
@@ -259,7 +259,7 @@ def test_an_isolated_message_has_no_round_of_a_dead_letter() -> None:
     sent.clear()
     letter = dict(alone)
     for number in range(3):
-        shop.world.call(sweeper.revive(sweeper.StoredDeadLetter(letter, f"m{number}")))
+        shop.world.call(dead_letters.revive(dead_letters.StoredDeadLetter(letter, f"m{number}")))
         letter = sent[-1]
 
     assert [body["released"] for body in (alone, *sent)] == [1, 1, 1]

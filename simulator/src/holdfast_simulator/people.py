@@ -15,7 +15,7 @@ from holdfast.errors import RequestError, ServiceFault
 from holdfast.resources import API, EVENTS, SWEEPER
 from holdfast.runtime.commands.api import Front
 from holdfast.runtime.effects import Get, Handler, Item, Query, RunTask
-from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper
+from holdfast.runtime.maintenance import dead_letters, due_archives, lost_starts, sweeper
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.spread import DUE, STARTS
@@ -392,14 +392,14 @@ class Minute:
     def _revive(self, queue: AnyQueueName, host: SimulatedHost) -> None:
         services = self._simulation.services
         for letter in services.receive(queue):
-            dead = sweeper.StoredDeadLetter(letter.body, letter.message_id)
+            dead = dead_letters.StoredDeadLetter(letter.body, letter.message_id)
             self._simulation.evidence.marks[Seen.LETTER] += 1
             self._simulation.letters.append(letter)
             self._simulation.evidence.letters[faults.run_of(letter.body)] += 1
             self._spawn(
                 f"{host.name}:{queue}",
                 host,
-                sweeper.revive(dead),
+                dead_letters.revive(dead),
                 partial(services.delete, letter.receipt),
             )
 

@@ -38,7 +38,7 @@ from holdfast.runtime.effects import (
     TaskResult,
     WriteDeadline,
 )
-from holdfast.runtime.maintenance import due_archives, lost_starts, sweeper
+from holdfast.runtime.maintenance import dead_letters, due_archives, lost_starts, sweeper
 from holdfast.runtime.pending_starts import FIRST_MS
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.spread import DUE, STARTS
@@ -187,9 +187,9 @@ class SimulatorWorld:
 
     def _revive(self, letter: Received) -> None:
         """A letter that cannot be revived stays in its queue."""
-        found = sweeper.StoredDeadLetter(letter.body, letter.message_id)
+        found = dead_letters.StoredDeadLetter(letter.body, letter.message_id)
         try:
-            self.call(sweeper.revive(found, self.setting.formats))
+            self.call(dead_letters.revive(found, self.setting.formats))
         except HoldfastError as fault:
             self.faults.append(fault)
             return

@@ -682,7 +682,7 @@ def each(
 
 
 class _Limits(NamedTuple):
-    """What ends a call before all its branches have ended, and what becomes of their errors."""
+    """The rules that end a call before all its branches have ended, and that treat their errors."""
 
     tolerate: int | None
     at_least: int | None

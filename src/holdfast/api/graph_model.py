@@ -93,7 +93,7 @@ class GraphModel:
         self.name = name
         self.timeout = timeout
         found = tuple(steps)
-        # Accept any object here. `check_dag` refuses an object that is no step, and its message
+        # Accept any object here. `check_dag` refuses an object that is not a step, and its message
         # names the place.
         self.compensations = tuple(s for s in found if getattr(s, "is_compensation", False))
         self.steps = tuple(s for s in found if not getattr(s, "is_compensation", False))
@@ -101,7 +101,7 @@ class GraphModel:
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
-        """Return the number of each step. `check_dag` refuses an id that is no text."""
+        """Return the number of each step. `check_dag` refuses an id that is not a text."""
         numbered = enumerate(self.steps)
         return {one.id: number for number, one in numbered if isinstance(one.id, str)}
 
@@ -125,7 +125,7 @@ class GraphModel:
 
 
 def sources_of(one: Step) -> Mapping[str, Any]:
-    """Return the source of each parameter; {} if `one.task` is no task, which `check_dag`
+    """Return the source of each parameter; {} if `one.task` is not a task, which `check_dag`
     refuses.
     """
     if not isinstance(one.task, Task):

@@ -23,7 +23,7 @@ from typing import Any, Final
 from holdfast.errors import GoneTypeError, RequestError, VaultFault, WorkflowError
 from holdfast.limits import REQUEST_SUFFIX
 
-#: The reference of `None`, the type of an event without data. `NoneType` is no name of a module.
+#: The reference of `None`, the type of an event without data. `builtins` has no `NoneType`.
 _NONE: Final = "None"
 _SCALARS: Final = (str, int, float, bool)
 _MODULE: Final = re.compile(r"[\w.]+:")

@@ -23,7 +23,7 @@ from typing import TypeAlias
 from holdfast.asl.java_text import json_text, shown
 from holdfast.asl.jsonata.values import StrictJson
 
-#: What the field must be: "integer", "float" or "string".
+#: The required type of the field: "integer", "float" or "string".
 Kind: TypeAlias = str
 
 

@@ -359,12 +359,12 @@ class Host:
             self._revive_batch(queue, letters)
 
     def _revive_batch(self, queue: QueueName, letters: list[DeadLetter]) -> None:
-        from holdfast.runtime.maintenance import sweeper  # noqa: PLC0415
+        from holdfast.runtime.maintenance import dead_letters  # noqa: PLC0415
 
         for letter in letters:
             try:
-                found = sweeper.StoredDeadLetter(letter.body, letter.message_id)
-                self.perform(sweeper.revive(found, self.setting.formats))
+                found = dead_letters.StoredDeadLetter(letter.body, letter.message_id)
+                self.perform(dead_letters.revive(found, self.setting.formats))
             except Exception as error:  # noqa: BLE001  # one bad letter must not block the others
                 self._refuse("a dead letter was not revived", error, message_id=letter.message_id)
                 continue

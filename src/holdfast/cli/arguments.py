@@ -19,6 +19,7 @@ AT_HELP: Final = "later: at a time, 2027-01-15T08:00Z, or so long from now, 15mi
 #: The form of the number after `--rate`.
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|min|h|d)")
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 SLOTS_MAX: Final = 100
 _SPAN_SECONDS: Final = {"s": 1, "min": 60, "h": 3_600, "d": 86_400}
 
@@ -67,6 +68,13 @@ def time_or_span(text: str) -> datetime | timedelta:
     except (ValueError, OverflowError, OSError):
         expected = "write 90min, 36h, 2d or 2027-01-15T08:00Z"
         raise argparse.ArgumentTypeError(f"{text!r} is no time: {expected}") from None
+
+
+def whole(text: str) -> int:
+    """Return a whole number; the API knows its bounds."""
+    if not _WHOLE.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number: write 5")
+    return int(text)
 
 
 def wait_seconds(text: str) -> float:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import MODULES_HELP, command
-from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json
+from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json, store_text
 from holdfast.errors import RequestError
 from holdfast.local import project
 
@@ -98,7 +98,7 @@ def _compile(arguments: argparse.Namespace) -> int:
     for output in outputs:
         print(f"{'written' if output in stale else 'current'}  {output.path}")
         if output in stale:
-            output.write()
+            store_text(output.path, output.text)
     for note in notes:
         print(note)
     return FINE
@@ -109,11 +109,14 @@ def _without_workflows(modules: Sequence[str]) -> str:
 
 
 def _summary(
-    errors: int, subjects: Sequence[ProvenMachine], gravest: Collection[str], empty: str
+    told: Iterable[str], subjects: Sequence[ProvenMachine], gravest: Collection[str], empty: str
 ) -> str:
-    """Return the last line: problems are what fails the check."""
-    found = [finding.severity for subject in subjects for finding in subject.proofs.findings]
-    problems = errors + sum(severity in gravest for severity in found)
+    """Return the last line: problems are what fails the check. `told` are the severities of what
+    was found before the proofs.
+    """
+    proven = [finding.severity for subject in subjects for finding in subject.proofs.findings]
+    found = [*told, *proven]
+    problems = sum(severity in gravest for severity in found)
     warnings = 0 if "warning" in gravest else found.count("warning")
     if problems:
         return _counted(problems + warnings, "problem")
@@ -148,7 +151,8 @@ def _check(arguments: argparse.Namespace) -> int:
         for part in [*refusals, *errors, *(subject.render() for subject in subjects)]:
             print(harmless(str(part)), end="\n\n")
         empty = "no problems" if subjects or not wanted else _without_workflows(wanted)
-        print(_summary(len(refusals) + len(errors), subjects, gravest, empty))
+        told = [one.diagnostic.severity.lower() for one in refusals] + ["error"] * len(errors)
+        print(_summary(told, subjects, gravest, empty))
     is_refused = len(sound) < len(files) or (arguments.strict and bool(refusals))
     is_wrong = any(subject.severities & gravest for subject in subjects)
     return NEGATIVE if errors or is_refused or is_wrong else FINE

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any, Final
 
-from holdfast.cli.arguments import rate
+from holdfast.cli.arguments import rate, whole
 from holdfast.cli.console import FINE, NEGATIVE, harmless, print_json
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import RequestError, known_names
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
     )
     capacity.add_argument(
         "--workers",
-        type=int,
+        type=whole,
         default=WORKER.reserved_concurrency,
         metavar="N",
         help="default: %(default)s",

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from holdfast.errors import RequestError
 
@@ -31,6 +31,18 @@ def unreadable(file: Path, error: Exception) -> RequestError:
     return RequestError("HF282", f"{file} cannot be read: {why}", help="name another file")
 
 
+def store_text(file: Path, text: str) -> None:
+    """Write the file that a command was given. Raises RequestError HF282."""
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RequestError(
+            "HF282",
+            f"{file} cannot be written: {error.strerror}",
+            help="name a file in a folder that exists and is yours",
+        ) from None
+
+
 def json_argument(text: str, option: str) -> Any:
     """Return the JSON value of the text; of the file for `@FILE`; of stdin for `-`. Raises
     RequestError HF282.
@@ -40,15 +52,24 @@ def json_argument(text: str, option: str) -> Any:
             text = sys.stdin.read()
         elif text.startswith("@"):
             text = Path(text[1:]).read_text(encoding="utf-8")
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse_constant)
     except OSError as error:
-        raise RequestError("HF282", f"{option}: {text[1:]}: {error.strerror}") from None
+        raise RequestError(
+            "HF282",
+            f"{option}: {text[1:]}: {error.strerror}",
+            help=f"{option} @FILE reads a file, and {option} JSON takes the value itself",
+        ) from None
     except (ValueError, RecursionError) as error:
         raise RequestError(
             "HF282",
             f"{option} is not JSON: {error}",
             help=f'{option} true, or 17, or \'"text"\', or \'{{"key": "value"}}\'',
         ) from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Refuse a number that Python reads although JSON has none such: NaN, Infinity."""
+    raise ValueError(f"it has no {name}")
 
 
 def say(arguments: argparse.Namespace, answer: Any, sentence: str) -> int:

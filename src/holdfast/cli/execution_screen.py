@@ -25,6 +25,16 @@ from holdfast.cli.texts import (
 from holdfast.local.traces import Span
 from holdfast.runtime.gates.scopes import is_scope, scope_of
 
+#: The fields that have a row each, in this order, and the labels of the rows.
+_LABELS: Final = {
+    "workflow": "workflow",
+    "arn": "ARN",
+    "retries": "retried",
+    "parent": "called by",
+    "void_retry": "retry not carried out",
+    "archived": "archived",
+}
+
 
 def put_execution(shown: JsonRow, now: datetime) -> None:
     shown = harmless(dict(shown))
@@ -42,54 +52,56 @@ def put_execution(shown: JsonRow, now: datetime) -> None:
 
 def _execution(shown: JsonRow, now: datetime) -> Table:
     table = Table([Column(style="dim"), Column(wraps=True)])
-    status = Text(shown["status"], STYLES[shown["status"]])
-    title = Text(str(shown.get("name") or shown["execution"]), "bold")
-    table.add_row("execution", title + Text("  ") + status)
-    table.add_row("id", shown["execution"])
-    if "workflow" in shown:
-        table.add_row("workflow", shown["workflow"])
-    if "arn" in shown:
-        table.add_row("ARN", shown["arn"])
-    if "retries" in shown:
-        table.add_row("retried", counted(shown["retries"], "time"))
-    if "parent" in shown:
-        table.add_row("called by", shown["parent"])
-    if "void_retry" in shown:
-        table.add_row("retry not carried out", shown["void_retry"])
-    if "archived" in shown:
-        table.add_row("archived", shown["archived"])
-    if "fork_of" in shown:
-        table.add_row("fork of", f"{shown['fork_of']['execution']}, at {shown['fork_of']['step']}")
-    if "forks" in shown:
-        table.add_row("forks", ", ".join(shown["forks"]))
-    if "started" in shown:
-        table.add_row("started", f"{moment(shown['started'])}, {ago(shown['started'], now)}")
-    if "undone" in shown:
-        table.add_row("undone", ", ".join(shown["undone"]) or "nothing")
-    if "stopped" in shown:
-        took = duration(span_between(shown["started"], shown["stopped"]))
-        table.add_row("ended", f"{moment(shown['stopped'])}, after {took}")
-    if "paused" in shown:
-        pause = shown["paused"]
-        by = f" by {pause['by']}" if "by" in pause else ""
-        since = f"{moment(pause['since'])}, {ago(pause['since'], now)}"
-        table.add_row("paused", f"since {since}{by}; timers {pause['timers']}")
-        table.add_row("because", pause["reason"])
+    for label, value in _about(shown, now):
+        table.add_row(label, value)
     for wait in shown.get("waits", ()):
         table.add_row()
         for label, value in _wait(wait, now):
             table.add_row(label, value)
     table.add_row()
+    for label, value in _values(shown):
+        table.add_row(label, value)
+    return table
+
+
+def _about(shown: JsonRow, now: datetime) -> Iterable[tuple[str, str | Text]]:
+    status = Text(shown["status"], STYLES[shown["status"]])
+    title = Text(str(shown.get("name") or shown["execution"]), "bold")
+    yield "execution", title + Text("  ") + status
+    yield "id", shown["execution"]
+    for field, label in _LABELS.items():
+        if field in shown:
+            value = shown[field]
+            yield label, counted(value, "time") if field == "retries" else value
+    if "fork_of" in shown:
+        yield "fork of", f"{shown['fork_of']['execution']}, at {shown['fork_of']['step']}"
+    if "forks" in shown:
+        yield "forks", ", ".join(shown["forks"])
+    if "started" in shown:
+        yield "started", f"{moment(shown['started'])}, {ago(shown['started'], now)}"
+    if "undone" in shown:
+        yield "undone", ", ".join(shown["undone"]) or "nothing"
+    if "stopped" in shown:
+        took = duration(span_between(shown["started"], shown["stopped"]))
+        yield "ended", f"{moment(shown['stopped'])}, after {took}"
+    if "paused" in shown:
+        pause = shown["paused"]
+        by = f" by {pause['by']}" if "by" in pause else ""
+        since = f"{moment(pause['since'])}, {ago(pause['since'], now)}"
+        yield "paused", f"since {since}{by}; timers {pause['timers']}"
+        yield "because", pause["reason"]
+
+
+def _values(shown: JsonRow) -> Iterable[tuple[str, str | Text]]:
     for name, value in (shown.get("published") or {}).items():
-        table.add_row(f"published {name}", value_text(value))
+        yield f"published {name}", value_text(value)
     for name, value in (shown.get("attributes") or {}).items():
-        table.add_row(f"search {name}", value_text(value))
+        yield f"search {name}", value_text(value)
     for label in ("input", "output", "error", "cause"):
         if shown.get(label) is not None:
-            table.add_row(label, value_text(shown[label]))
+            yield label, value_text(shown[label])
     for label in shown.get("omitted", ()):
-        table.add_row(label, "too large to be shown here")
-    return table
+        yield label, "too large to be shown here"
 
 
 def _failure(failure: JsonRow, now: datetime) -> Iterable[Text]:

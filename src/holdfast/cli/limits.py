@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import Any
 
-from holdfast.cli.arguments import rate
+from holdfast.cli.arguments import rate, whole
 from holdfast.cli.console import FINE, print_json, say
 from holdfast.cli.remote import client_of, local_user, now_of, remote_command
 from holdfast.errors import RequestError
@@ -31,8 +31,10 @@ def add(commands: Any) -> None:
         one.add_argument("--by", help="who asks; default: the user of this machine")
         if name == "set":
             one.add_argument("--rate", type=rate, metavar="N/UNIT", help="5/s, 300/min or 1000/h")
-            one.add_argument("--burst", type=int, metavar="N", help="starts at once after a pause")
-            one.add_argument("--concurrency", type=int, metavar="N", help="attempts at once")
+            one.add_argument(
+                "--burst", type=whole, metavar="N", help="starts at once after a pause"
+            )
+            one.add_argument("--concurrency", type=whole, metavar="N", help="attempts at once")
 
 
 def limits(arguments: argparse.Namespace) -> int:

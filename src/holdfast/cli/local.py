@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from holdfast.cli.arguments import MODULES_HELP, command, lead
+from holdfast.cli.arguments import MODULES_HELP, command, lead, whole
 from holdfast.cli.console import FINE, NEGATIVE, print_json, say
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import HoldfastBug, RequestError
@@ -44,7 +44,7 @@ def _add_serve(commands: Any) -> None:
     serve = command(
         commands, "serve", _serve, "Run workflows on this machine, with the API and AWS's."
     )
-    serve.add_argument("--port", type=int, default=PORT_DEFAULT, help="default: %(default)s")
+    serve.add_argument("--port", type=whole, default=PORT_DEFAULT, help="default: %(default)s")
     serve.add_argument("--json", action="store_true", help="print where it listens as JSON")
     serve.add_argument(
         "--no-payload-limit", action="store_true", help="lift the 256 KiB of state machines"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from holdfast.cli.arguments import whole
 from holdfast.cli.console import FINE, NEGATIVE, print_json, say
 from holdfast.cli.pausing import note_pauses
 from holdfast.cli.remote import client_of, now_of, remote_command
@@ -20,7 +21,7 @@ def add(commands: Any) -> None:
     formats.add_argument(
         "--set",
         dest="number",
-        type=int,
+        type=whole,
         metavar="N",
         help="from now on; cannot be taken back, nor may code that reads only older ones run again",
     )

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.arguments import MODULES_HELP, listed_count, rate
-from holdfast.cli.console import FINE, NEGATIVE, counted, harmless, print_json, unreadable
+from holdfast.cli.console import (
+    FINE,
+    NEGATIVE,
+    counted,
+    harmless,
+    print_json,
+    store_text,
+    unreadable,
+)
 from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.errors import RequestError, known_names
 from holdfast.local import project
@@ -205,7 +213,7 @@ def deploy_check(arguments: argparse.Namespace) -> int:
     versions, tasks = _code(arguments)
     documents = _reports(arguments)
     if arguments.save is not None:
-        arguments.save.write_text(json.dumps(documents, ensure_ascii=False) + "\n")
+        store_text(arguments.save, json.dumps(documents, ensure_ascii=False) + "\n")
         counts = {name: _count(one) for name, one in documents.items()}
         said = ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
         print(f"wrote {arguments.save}: running executions of {said}")

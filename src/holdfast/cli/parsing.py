@@ -31,6 +31,15 @@ class Parser(argparse.ArgumentParser):
             used.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(used, unknown)}")
         return found
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Return the value of an argument. None of them may be empty: a variable of the shell that
+        is not set would otherwise be taken for a name, or for the current folder.
+        """
+        is_command = action.nargs == argparse.PARSER  # its own parser reads the arguments
+        if not arg_string and action.default != arg_string and not is_command:
+            raise argparse.ArgumentError(action, "the text is empty: is a variable not set?")
+        return super()._get_value(action, arg_string)
+
     def error(self, message: str) -> NoReturn:
         choice = _CHOICE.search(message)
         if choice is not None:

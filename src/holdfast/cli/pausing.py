@@ -8,7 +8,7 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.cli.arguments import EXECUTION_HELP, time_or_span
+from holdfast.cli.arguments import EXECUTION_HELP, time_or_span, whole
 from holdfast.cli.console import FINE, harmless, print_json, say
 from holdfast.cli.remote import client_of, local_user, now_of, remote_command
 from holdfast.core.state import PAUSE_TIMERS
@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
         commands, "priority", priority, "Change the place of an execution in queues."
     )
     priority_parser.add_argument("execution", metavar="ID", help=EXECUTION_HELP)
-    priority_parser.add_argument("priority", type=int, metavar="0-9", help="0 goes first, 9 last")
+    priority_parser.add_argument("priority", type=whole, metavar="0-9", help="0 goes first, 9 last")
     priority_parser.add_argument("--reason", required=True, help="the history keeps it")
     priority_parser.add_argument("--by", help="who asks; default: the user of this machine")
 
@@ -74,7 +74,9 @@ def _scope_of(arguments: argparse.Namespace) -> dict[str, Any] | None:
     scope = {field: value for field, value in named.items() if value is not None}
     if bool(scope) == (arguments.execution is not None):
         raise RequestError(
-            "HF282", "name one execution, or one of --task, --workflow and --all", help="not both"
+            "HF282",
+            "name one execution, or one of --task, --workflow and --all, and not both",
+            help=f"holdfast {'resume' if arguments.run is resume else 'pause'} ID --reason …",
         )
     return scope or None
 

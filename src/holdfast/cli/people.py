@@ -7,6 +7,7 @@ import json
 import sys
 from typing import Any
 
+from holdfast.cli.arguments import whole
 from holdfast.cli.console import FINE, print_json, say
 from holdfast.cli.remote import client_of, local_user, now_of, remote_command
 
@@ -20,7 +21,7 @@ def add(commands: Any) -> None:
     inbox_parser.add_argument("question", nargs="?", metavar="QUESTION", help="show only this one")
     inbox_parser.add_argument("--assignee", help="of one person; of a role: role:manager")
     inbox_parser.add_argument("--workflow", metavar="NAME", help="of the executions that ask")
-    inbox_parser.add_argument("--limit", type=int, metavar="N", help="1 to 100")
+    inbox_parser.add_argument("--limit", type=whole, metavar="N", help="1 to 100")
     inbox_parser.add_argument("--after", metavar="CURSOR", help="as the page before prints it")
     abouts = {
         "claim": "Reserve a question: others cannot answer it.",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast.cli.console import say, unreadable
+from holdfast.cli.console import say, store_text, unreadable
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.errors import RequestError
 
@@ -83,7 +83,7 @@ def workflows(arguments: argparse.Namespace) -> int:
                 f"the picture of {arguments.workflow} is too large for an answer",
                 help="divide the graph into several graphs",
             )
-        arguments.picture.write_text(told["picture"], encoding="utf-8")
+        store_text(arguments.picture, told["picture"])
         return say(arguments, told, f"wrote {arguments.picture}")
     return say(arguments, told, _listed([told]))
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from holdfast.cli.arguments import AT_HELP, EXECUTION_HELP, future, wait_seconds
+from holdfast.cli.arguments import AT_HELP, EXECUTION_HELP, future, wait_seconds, whole
 from holdfast.cli.console import FINE, NEGATIVE, json_argument, say
 from holdfast.cli.remote import client_of, remote_command
 from holdfast.cli.watching import wait_for_end
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
     start_parser.add_argument("--wait", type=wait_seconds, metavar="SECONDS", help="for its end")
     start_parser.add_argument(
         "--priority",
-        type=int,
+        type=whole,
         metavar="N",
         help="its place before limits: 0, the first, to 9; without it 5",
     )

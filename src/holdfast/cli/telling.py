@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from holdfast.cli.arguments import AT_HELP, future
+from holdfast.cli.arguments import AT_HELP, future, wait_seconds
 from holdfast.cli.console import json_argument, print_json, say
 from holdfast.cli.remote import client_of, local_user, remote_command
 from holdfast.errors import RequestError
@@ -50,7 +50,11 @@ def add(commands: Any) -> None:
     )
     request_parser.add_argument("--id", help="a request that is sent twice with one id counts once")
     request_parser.add_argument(
-        "--timeout", type=float, default=60.0, metavar="SECONDS", help="wait no longer; default: 60"
+        "--timeout",
+        type=wait_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="wait no longer; default: 60",
     )
     answer_parser = remote_command(commands, "answer", answer, "Answer a question of an execution.")
     answer_parser.add_argument(

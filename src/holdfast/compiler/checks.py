@@ -30,6 +30,7 @@ from holdfast.compiler.ir import (
     Reraise,
     Return,
     RunEach,
+    RunFirst,
     RunParallel,
     RunWorkflow,
     SendEvent,
@@ -247,7 +248,8 @@ def check(
             ):
                 help_ = (
                     "add a `break`, a `return`, or a condition that can become false; "
-                    "or put a `try` around it, whose `except` catches the error that ends it"
+                    "or put a `try` around it, whose `except` catches the error that ends it, "
+                    "or let another branch of `first` end it"
                 )
                 report(origin, "HF014", f"`{origin.text}` has no exit", help_)
             case StepStatement(origin, WaitForEvent(event, payload)):
@@ -262,15 +264,41 @@ def check(
 
 def _loops_ended_by(statement: Statement) -> Sequence[Statement]:
     """Return the endless loops that a statement around them ends: a handler that catches an error
-    of the loop, or the deadline of a block.
+    of the loop, the deadline of a block, or the end of another branch of `first`.
     """
     match statement:
         case Try(_, body, handlers):
             return [loop for loop in statements_of(body) if _is_ended(loop, handlers)]
         case TimeoutBlock(body=body):
             return [loop for loop in statements_of(body) if isinstance(loop, Loop)]
+        case StepStatement(action=RunFirst(branches)):
+            endless = [_endless_loops(branch) for branch in branches]
+            # The branches are cancelled only if one of them can end, and each at a step.
+            return [loop for one in endless for loop in one] if not all(endless) else ()
         case _:
             return ()
+
+
+def _endless_loops(branch: StatementBlock) -> list[Loop]:
+    """Return the loops of the branch that never end of their own accord, and that wait."""
+    loops = [one for one in statements_of(branch) if isinstance(one, Loop) and one.test is None]
+    return [loop for loop in loops if not _has_exit(loop.body) and _waits(loop.body)]
+
+
+#: The actions that are carried out without waiting, so that no other branch goes on meanwhile.
+_PLAIN: Final = (Publish, Note, SendEvent, Reply, StartWorkflow, StopExecution, Again)
+
+
+def _waits(block: StatementBlock) -> bool:
+    """Return True for a block with a step that waits, where its branch can be cancelled."""
+    for one in statements_of(block):
+        match one:
+            case StepStatement(action=TaskAction(task)):
+                if not task.is_pure:
+                    return True
+            case StepStatement(action=action) if not isinstance(action, _PLAIN):
+                return True
+    return False
 
 
 def _is_ended(statement: Statement, handlers: tuple[ErrorHandler, ...]) -> bool:

@@ -140,12 +140,12 @@ class CompiledWorkflow:
     @property
     def asl_text(self) -> str:
         """Return the text of `<name>.asl.json`."""
-        return _document(self.asl)
+        return document_of(self.asl)
 
     @property
     def map_text(self) -> str:
         """Return the text of `<name>.map.json`."""
-        return _document(
+        return document_of(
             {
                 "workflow": self.name,
                 "function": self.function,
@@ -174,7 +174,8 @@ def other_modules(workflow: Workflow[..., Any], tasks: Mapping[str, str]) -> Map
     return {name: module for name, module in found.items() if library_task(name) is None}
 
 
-def _document(value: object) -> str:
+def document_of(value: object) -> str:
+    """Return the text of a JSON file for people to read and compare."""
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 

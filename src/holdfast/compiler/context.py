@@ -54,7 +54,9 @@ class Chain(NamedTuple):
 
 
 class Captured(NamedTuple):
-    """What branches and local functions may keep: whole values of `names`, and parts of others."""
+    """The values that branches and local functions may keep: those of `names` as a whole, and the
+    parts that `chains` names.
+    """
 
     names: frozenset[str]
     chains: tuple[Chain, ...]
@@ -101,7 +103,7 @@ class NamedFailure:
 
 @dataclass(frozen=True, slots=True)
 class LibrarySteps:
-    """What a pass learns of steps of the library, for the next pass.
+    """The findings of one pass about steps of the library, for the next pass.
 
     `helpers`: the plain helpers whose bodies contain such steps, so that they are no expressions.
     `rewritten`: the expressions that replace others with the same meaning.
@@ -212,7 +214,7 @@ class Unit:
         self.distinct_calls: dict[ast.Call, int] = {}
         #: For each lowered call of `pop`, how many levels of its result no name refers to.
         self.taken_levels: dict[ast.AST, int] = {}
-        #: What branches and local functions may keep of the names around them; None when the
+        #: The values around them that branches and local functions may keep; None when the
         #: workflow changes no value in place. See `aliases`.
         self.captured: Captured | None = None
 

@@ -30,7 +30,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from holdfast.compiler.default_dict_uses import DefaultKind, VariableUses, outside, own_nodes
-from holdfast.compiler.rewriting import located, replace_nodes
+from holdfast.compiler.rewriting import load, located, replace_nodes
 
 
 class CountOf(ast.Call):
@@ -170,8 +170,8 @@ class _Writer:
                     func=ast.Attribute(value=ast.Name(id=self.name), attr="update"), args=[more]
                 )
             ) if self.kind.is_counter:
-                added = CountOf(ast.Name("dict", ast.Load()), [self._load(), more], [])
-                whole = ast.Call(ast.Name("dict", ast.Load()), [added], [])
+                added = CountOf(load("dict"), [load(self.name), more], [])
+                whole = ast.Call(load("dict"), [added], [])
                 return [located(ast.Assign([ast.Name(self.name, ast.Store())], whole), node)]
             case _:
                 return [node]
@@ -184,7 +184,7 @@ class _Writer:
             return ast.Dict(keys, [word.value for word in call.keywords])
         if not given:
             return ast.Dict([], [])
-        dict_ = ast.Name("dict", ast.Load())
+        dict_ = load("dict")
         if not self.kind.is_counter:
             return ast.Call(dict_, given, [])
         return ast.Call(dict_, [CountOf(call.func, given, [])], [])
@@ -196,8 +196,8 @@ class _Writer:
                 base, self.uses.names
             ) in (collections.defaultdict, collections.Counter):
                 if outside(base, self.uses.names) is collections.Counter:
-                    inside = ast.Tuple([inside, ast.Name("int", ast.Load())], ast.Load())
-                annotation = ast.Subscript(ast.Name("dict", ast.Load()), inside, ast.Load())
+                    inside = ast.Tuple([inside, load("int")], ast.Load())
+                annotation = ast.Subscript(load("dict"), inside, ast.Load())
             case ast.Name() | ast.Attribute() if outside(annotation, self.uses.names) in (
                 collections.defaultdict,
                 collections.Counter,
@@ -216,8 +216,8 @@ class _Writer:
             # The key is computed once, and before the value.
             name = self._new_name()
             before.append(located(ast.Assign([ast.Name(name, ast.Store())], key), node))
-            key = ast.copy_location(ast.Name(name, ast.Load()), key)
-        store = ast.copy_location(ast.Subscript(self._load(), key, ast.Store()), target)
+            key = ast.copy_location(load(name), key)
+        store = ast.copy_location(ast.Subscript(load(self.name), key, ast.Store()), target)
         if self.kind.is_counter or is_simple:
             old = ast.copy_location(self.call("get", key, self._default()), target)
             total = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
@@ -233,14 +233,11 @@ class _Writer:
         self.used.add(name)
         return name
 
-    def _load(self) -> ast.Name:
-        return ast.Name(self.name, ast.Load())
-
     def _default(self) -> ast.expr:
         return _parsed(self.kind.default)
 
     def call(self, method: str, *given: ast.expr) -> ast.Call:
-        return ast.Call(ast.Attribute(self._load(), method, ast.Load()), [*given], [])
+        return ast.Call(ast.Attribute(load(self.name), method, ast.Load()), [*given], [])
 
     def read(self, item: ast.Subscript) -> ast.expr:
         if self.kind.is_counter:
@@ -265,9 +262,7 @@ class _Reads:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=writer.name), attr="total")) if (
                 writer.kind.is_counter
             ):
-                return located(
-                    ast.Call(ast.Name("sum", ast.Load()), [writer.call("values")], []), node
-                )
+                return located(ast.Call(load("sum"), [writer.call("values")], []), node)
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id=writer.name), attr="most_common"), args=given
             ) if writer.kind.is_counter:
@@ -293,7 +288,7 @@ def _most_common(items: ast.expr, given: list[ast.expr]) -> ast.expr:
             stop: ast.expr = number
         case [number]:
             zero = ast.Constant(0)
-            stop = ast.Call(ast.Name("max", ast.Load()), [number, zero], [])
+            stop = ast.Call(load("max"), [number, zero], [])
     return ast.Subscript(made, ast.Slice(None, stop), ast.Load())
 
 

@@ -400,7 +400,7 @@ class SleepUntil:
 
 
 class BranchErrors(Enum):
-    """What becomes of the errors of branches."""
+    """The treatment of the errors of branches."""
 
     #: The step fails with the first error that it does not tolerate.
     RAISED = auto()

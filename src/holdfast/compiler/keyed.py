@@ -26,8 +26,8 @@ def check_key(
 ) -> Keyed:
     """Return the key in the form that is stored, with the event that starts the workflow.
 
-    Refuse a key that is no text. Refuse `starts_on` with an event that the workflow does not wait
-    for with its key: the event would start an execution that never reads it.
+    Refuse a key that is not a text. Refuse `starts_on` with an event for which the workflow does
+    not wait with its key: the event would start an execution that never reads it.
 
     With `has_refusals` that wait may be a refused step, which `statements` does not contain.
     """

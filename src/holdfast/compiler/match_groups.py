@@ -27,7 +27,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from holdfast.compiler.default_dict_uses import outside, own_nodes
-from holdfast.compiler.rewriting import located, replace_nodes
+from holdfast.compiler.rewriting import load, located, replace_nodes
 
 _FUNCTIONS: Final[Mapping[object, str]] = MappingProxyType(
     {re.match: "match", re.search: "search", re.fullmatch: "fullmatch"}
@@ -236,7 +236,9 @@ class _Variable:
         return all(form == forms[0] for form in forms)
 
     def place_of(self, key: ast.expr) -> int | None:
-        """Return the number of a group; None when it is no constant, or no group of each match."""
+        """Return the number of a group; None for a key that is not constant, or that some match
+        lacks.
+        """
         if not isinstance(key, ast.Constant) or isinstance(key.value, bool):
             return None
         if isinstance(key.value, int):
@@ -246,7 +248,7 @@ class _Variable:
         return places.pop() if len(places) == 1 else None
 
     def _at(self, place: int) -> ast.expr:
-        return ast.Subscript(ast.Name(self.name, ast.Load()), ast.Constant(place), ast.Load())
+        return ast.Subscript(load(self.name), ast.Constant(place), ast.Load())
 
 
 class _Writer:

@@ -17,6 +17,16 @@ def located(made: _Node, node: ast.AST) -> _Node:
     return made
 
 
+def load(name: str) -> ast.Name:
+    """Return the expression that reads a name. It has no place in the source yet."""
+    return ast.Name(name, ast.Load())
+
+
+def parameters_named(*names: str) -> ast.arguments:
+    """Return the parameters of a function that takes these names and no others."""
+    return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+
+
 def replace_nodes(root: ast.AST, rule: Callable[[ast.AST], ast.AST]) -> None:
     """Replace each node inside of `root` by the result of the rule, the inner ones first.
 

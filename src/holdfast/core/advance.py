@@ -55,9 +55,7 @@ from holdfast.core import (
     attempt_facts,
     cancelling,
     facts,
-    forking,
     map_run,
-    migrating,
     pausing,
     redriving,
     skipping,
@@ -222,6 +220,9 @@ def _offer(decision: Decision, fact: Fact) -> None:
         case facts.SkipRequested():
             skipping.skip(decision, fact)
         case facts.MigrateRequested():
+            # Imported here for cold starts: few executions migrate.
+            from holdfast.core import migrating  # noqa: PLC0415
+
             migrating.migrate(decision, fact)
         case _:
             attempt_facts.use(decision, fact)
@@ -259,6 +260,9 @@ def _start(decision: Decision, fact: facts.Started) -> None:
 
 def _fork(decision: Decision, fact: facts.Forked) -> None:
     if not decision.is_started:
+        # Imported here for cold starts: few executions are forks.
+        from holdfast.core import forking  # noqa: PLC0415
+
         forking.fork(decision, fact)
         attempt_facts.hold_back(decision, fact.started)
 

@@ -408,7 +408,9 @@ Fact: TypeAlias = (
 
 
 def _no_token(entry: int, attempt: int) -> str:
-    raise HoldfastBug(f"a token was asked for, of {entry}.{attempt}, by whom none can be made")
+    raise HoldfastBug(
+        f"the decision needs the callback token of {entry}.{attempt}, and its inputs have none"
+    )
 
 
 #: A function that gets the target of a task and its arguments.

@@ -93,8 +93,7 @@ def _publish(decision: Decision, frame: Frame, template: Template) -> None:
 
 def _note(decision: Decision, frame: Frame, template: Template) -> None:
     """Set search attributes. An attribute that already has the value causes no event."""
-    # Imported here because most workflows have no search attributes. Each module that is imported
-    # makes the start of a Lambda function slower.
+    # Imported here for cold starts: most workflows have no search attributes.
     from holdfast.core.attributes import attribute_of  # noqa: PLC0415
 
     values = decision.evaluate(template, frame)

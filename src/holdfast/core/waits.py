@@ -344,7 +344,7 @@ def may_have_news(waiting: WaitingFor) -> bool:
 
 
 class Standing(StrEnum):
-    """What a frame does between two records: it is being worked on, or it waits."""
+    """The state of a frame between two records: a worker processes it, or it waits."""
 
     MOVING = "the record was full: a worker continues at once"
     HELD = "a worker has an attempt in hand, or should have"

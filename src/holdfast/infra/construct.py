@@ -248,7 +248,7 @@ class Holdfast(Construct):
         )
 
     def grant_work(self, grantee: iam.IGrantable, pool: str) -> iam.Grant:
-        """Allow a machine to work for a pool: to poll for its tasks, and to tell their ends. The
+        """Allow a machine to work for a pool: to poll for its tasks, and to report their ends. The
         machine needs no right to the tables, queues and keys of the stack.
         """
         return self._grant_routes(grantee, f"POST /pools/{pool}/*")

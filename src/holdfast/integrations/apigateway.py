@@ -60,7 +60,7 @@ def _judged(response: Response) -> TaskSucceeded | TaskFailed:
 def request_of(arguments: Mapping[str, Any]) -> Request:
     for field in arguments:
         if field not in _FIELDS:
-            raise Unusable(f"The field '{field}' is not supported by Step Functions")
+            raise Unusable(f'The field "{field}" is not supported by Step Functions')
     for field in ("ApiEndpoint", "Method"):
         if not isinstance(arguments.get(field), str):
             raise Unusable(f"The field '{field}' is required but was missing")

@@ -152,9 +152,10 @@ class ServiceClients:
                 # Leave the check of requests to the service, so that the error has the service's
                 # own message.
                 parameter_validation=False,
-                # Otherwise botocore would request the checksum of every object in S3, and the
-                # result would have fields that the state machine did not request.
-                response_checksum_validation="when_required",
+                # As the SDK of Step Functions: it gives an object in S3 a checksum (recordings of
+                # November 2025), so it has version 2.30 or later, and that asks for the checksum of
+                # an object that it reads (github.com/aws/aws-sdk-java-v2/issues/5801).
+                response_checksum_validation="when_supported",
             ),
             **credentials,
         )

@@ -96,7 +96,7 @@ def _checked(effect: RunTask) -> Mapping[str, Any]:
     required = _REQUIRED[effect.name]
     for field in arguments:
         if field not in (*required, *_OPTIONAL[effect.name]):
-            raise Unusable(f"The field '{field}' is not supported by Step Functions")
+            raise Unusable(f'The field "{field}" is not supported by Step Functions')
     for field in required:
         if field not in arguments:
             raise Unusable(f"The field '{field}' is required but was missing")

@@ -108,7 +108,7 @@ def _exchange_of(request: Request, response: Response | None) -> HttpExchange:
 def require_fields(arguments: Mapping[str, Any]) -> None:
     for field in arguments:
         if field not in _FIELDS:
-            raise Unusable(f"The field '{field}' is not supported by Step Functions")
+            raise Unusable(f'The field "{field}" is not supported by Step Functions')
     for field in _REQUIRED:
         if not isinstance(arguments.get(field), str):
             raise Unusable(f"The field '{field}' is required but was missing")

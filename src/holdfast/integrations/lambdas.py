@@ -53,7 +53,7 @@ def invoke_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return botocore's request. A Payload that is text is sent unchanged, as JSON."""
     for field in arguments:
         if field not in INVOKE_FIELDS:
-            raise Unusable(f"The field '{field}' is not supported by Step Functions")
+            raise Unusable(f'The field "{field}" is not supported by Step Functions')
     given = {field: value for field, value in arguments.items() if value is not None}
     if "FunctionName" not in given:
         raise Unusable("The field 'FunctionName' is required but was missing")

@@ -83,7 +83,8 @@ def _structure_in(shape: Any, value: Mapping[str, Any], style: Style) -> dict[st
     for field, content in value.items():
         name = members.get(field) or _find_variant(shape.members, field)
         if name is None:
-            raise Unusable(f"The field '{field}' is not supported by Step Functions")
+            # In these quotation marks: github.com/aws/amazon-sagemaker-examples/issues/4492.
+            raise Unusable(f'The field "{field}" is not supported by Step Functions')
         if content is not None:
             request[name] = _value_in(shape.members[name], content, style, field)
     return request

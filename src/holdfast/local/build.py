@@ -142,7 +142,7 @@ def import_module(name: str) -> ModuleType:
     except CompileErrors:
         raise
     except WorkflowError as error:
-        # What a decorator refuses, such as the name of a group, is a line of the module.
+        # A decorator refused its arguments, such as the name of a group: the error is at its line.
         raise _placed(error) from None
     except HoldfastError:
         raise

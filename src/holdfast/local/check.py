@@ -87,7 +87,7 @@ def check_file(path: Path) -> tuple[FileProblem, ...]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise RequestError("HF282", f"{path}: {reason}") from None
-    found = problems_of(text)
+    found = problems_of(text, warns=True)
     places = _places(text) if found else {}
     return tuple(FileProblem(str(path), *_position(one, places), one) for one in found)
 

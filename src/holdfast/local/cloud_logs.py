@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from holdfast.errors import RequestError
+from holdfast.remote.connecting import aws_session
 
 #: The most lines that are read. For an execution with more lines, a search in CloudWatch is better.
 LINES_MAX: Final = 10_000
@@ -26,10 +27,9 @@ def read_lines(stack: str, execution: Mapping[str, Any]) -> list[dict[str, Any]]
     Raises RequestError HF276, HF293.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-    from botocore.session import Session  # noqa: PLC0415
 
     try:
-        session = Session()
+        session = aws_session()
         found = list(_lines(session.create_client("logs"), _groups(session, stack), execution))
     except (BotoCoreError, ClientError) as error:
         raise RequestError(

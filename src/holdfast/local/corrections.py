@@ -1,9 +1,9 @@
 """Corrections of moto's services where a state machine could notice a difference to AWS.
 
-Call `install` once in each process. What a correction does not change, moto does. Recordings of AWS
+Call `install` once in each process. Where no correction applies, moto answers. Recordings of AWS
 show these differences: S3 encrypts every object and names the type of its checksum; DynamoDB
-reports consumed capacity only on request; EventBridge refuses a detail that is no object; SNS and
-Lambda have other texts for refusals. AWS's documentation shows more of them: Secrets Manager
+reports consumed capacity only on request; EventBridge refuses a detail that is not an object; SNS
+and Lambda have other texts for refusals. AWS's documentation shows more of them: Secrets Manager
 answers every refusal with status 400; SNS and SQS number the messages of FIFO topics and queues.
 """
 

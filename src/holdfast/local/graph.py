@@ -127,5 +127,9 @@ def write(drawn: Sequence[tuple[str, str]], output: Path, suffix: str) -> list[P
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise RequestError("HF282", f"{output}: {error.strerror}") from None
+        raise RequestError(
+            "HF282",
+            f"{output} cannot be written: {error.strerror}",
+            help="name a file or a folder that is yours with --output",
+        ) from None
     return paths

@@ -168,8 +168,8 @@ def _requirement() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What Holdfast was installed from. `source`: uv's setting for it. `added`: what `uv add` takes
-    instead. `wheel`: a wheel on this machine, which the project gets a copy of. `checkout`: a
+    """The origin of the installed Holdfast. `source`: uv's setting for it. `added`: the argument of
+    `uv add` instead. `wheel`: a wheel on this machine; the project gets a copy of it. `checkout`: a
     folder of this machine.
     """
 

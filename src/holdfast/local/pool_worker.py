@@ -1,4 +1,4 @@
-"""A worker of a pool: it polls for attempts, runs them, and tells their ends.
+"""A worker of a pool: it polls for attempts, runs them, and reports their ends.
 
     the main thread            a thread for each attempt        a thread for its heartbeats
     wait for a free slot

@@ -174,8 +174,8 @@ def stored_stack(
     path: Path,
     clock: Callable[[], int],
     *,
-    payload_bytes_max: int | None = PAYLOAD_BYTES_MAX,
-    archive: Path | None = None,
+    payload_bytes_max: int | None,
+    archive: Path | None,
 ) -> Iterator[LocalStack[SqliteCloud]]:
     """Run a stack in an SQLite file, which continues with the content of the file. `archive` is the
     folder in which it stores executions that have ended.

@@ -86,51 +86,39 @@ class _Shape:
 
 
 def place_machine(machine: DrawnDefinition) -> PlacedMachine:
-    positions = {node.name: n for n, node in enumerate(machine.nodes)}
     said = [words(_label(edge)) for edge in machine.edges]
     needed = _words_width(machine, said)
     shapes = [_shape(node, needed.get(node.name, 0.0)) for node in machine.nodes]
-    boxes = [
-        Box(
-            shape.width,
-            shape.height,
-            node.role != "forward",
-            node.is_end and node.kind != "fail",
-        )
-        for shape, node in zip(shapes, machine.nodes, strict=True)
+    # The dot of the start is one box and one link more.
+    dot = len(shapes)
+    found = arrange(_boxes(machine, shapes), _links(machine, said, dot), dot)
+    nodes = [
+        PlacedNode(node, place, shape.width, shape.height, shape.caption, shape.frames, shape.waits)
+        for node, place, shape in zip(machine.nodes, found.places, shapes, strict=False)
     ]
-    links = [
-        Link(
-            positions[edge.source],
-            positions[edge.target],
-            edge.kind != "next",
-            word.long_size,
-            word.short_width,
-        )
-        for edge, word in zip(machine.edges, said, strict=True)
-    ]
-    dot = len(boxes)
-    boxes.append(Box(START_SIZE, START_SIZE))
-    links.append(Link(dot, positions[machine.start]))
-    found = arrange(boxes, links, dot)
+    labelled = zip((*machine.edges, None), (*said, words("")), found.routes, strict=True)
+    edges = [PlacedEdge(edge, word, route) for edge, word, route in labelled]
+    start = found.places[dot]
     return PlacedMachine(
-        machine.start,
-        found.places[dot],
-        found.width,
-        found.height,
-        tuple(
-            PlacedNode(
-                node, place, shape.width, shape.height, shape.caption, shape.frames, shape.waits
-            )
-            for node, place, shape in zip(machine.nodes, found.places, shapes, strict=False)
-        ),
-        tuple(
-            PlacedEdge(edge, word, route)
-            for edge, word, route in zip(
-                (*machine.edges, None), (*said, words("")), found.routes, strict=True
-            )
-        ),
+        machine.start, start, found.width, found.height, tuple(nodes), tuple(edges)
     )
+
+
+def _boxes(machine: DrawnDefinition, shapes: Sequence[_Shape]) -> list[Box]:
+    boxes = []
+    for shape, node in zip(shapes, machine.nodes, strict=True):
+        is_end = node.is_end and node.kind != "fail"
+        boxes.append(Box(shape.width, shape.height, node.role != "forward", is_end))
+    return [*boxes, Box(START_SIZE, START_SIZE)]
+
+
+def _links(machine: DrawnDefinition, said: Sequence[Words], dot: int) -> list[Link]:
+    positions = {node.name: n for n, node in enumerate(machine.nodes)}
+    links = []
+    for edge, word in zip(machine.edges, said, strict=True):
+        ends = positions[edge.source], positions[edge.target]
+        links.append(Link(*ends, edge.kind != "next", word.long_size, word.short_width))
+    return [*links, Link(dot, positions[machine.start])]
 
 
 def _label(edge: DrawnEdge) -> str:

@@ -13,13 +13,14 @@ from holdfast.proofs.amounts import Bound
 from holdfast.proofs.bounds import WAITS, block_seconds, kind_of
 from holdfast.proofs.counters import Counters
 from holdfast.proofs.expressions import whole
-from holdfast.proofs.findings import ProofFinding
+from holdfast.proofs.findings import ProofFinding, Severity
 from holdfast.proofs.graph import GraphEdge, GraphNode, MachineLevel, reachable
 from holdfast.proofs.paths import components
 
 #: The test with which the compiler leaves one item out of a list (`expressions/removals.py`).
 _TAKING: Final = "$_place != "
 _VARIABLE: Final = re.compile(r"\$\w+")
+_COUNT: Final = "count the rounds: for attempt in range(10)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def _ends(counters: Counters, nodes: frozenset[GraphNode], edges: Sequence[Graph
     return True
 
 
-def is_wait(level: MachineLevel, name: str, *, with_computed: bool = False) -> bool:
+def is_wait(level: MachineLevel, name: str, *, with_computed: bool) -> bool:
     """Return True when the state always takes time.
 
     A computed sleep may take zero seconds, so it counts only `with_computed`. A Parallel counts
@@ -188,45 +189,28 @@ def _waits_on_all_ways(level: MachineLevel, *, with_computed: bool) -> bool:
     return True
 
 
-def find_loops(
-    loops: Sequence[BoundedLoop], *, may_run_for_ever: bool = False
-) -> Iterator[ProofFinding]:
+def find_loops(loops: Sequence[BoundedLoop], *, may_run_for_ever: bool) -> Iterator[ProofFinding]:
     """Yield the findings HF096 and HF097. A workflow that may run for ever may wait in an endless
     loop.
     """
     for loop in loops:
-        if loop.rounds is not None or (loop.waits and may_run_for_ever):
-            continue
-        place = loop.level.location(loop.state)
-        if loop.waits:
-            yield ProofFinding(
-                "HF097",
-                "note",
-                loop.state,
-                place,
-                f'no bound is known for the loop at "{loop.state}"; each round waits',
-                "count the rounds: for attempt in range(10)",
-            )
-        elif loop.takes or loop.sleeps or loop.moves:
-            round_ = "calls a task with what has changed"
-            if loop.takes or loop.sleeps:
-                round_ = (
-                    f"takes an item from `{loop.takes}`" if loop.takes else "sleeps as computed"
-                )
-            yield ProofFinding(
-                "HF096",
-                "note",
-                loop.state,
-                place,
-                f'no bound is known for the loop at "{loop.state}"; each round {round_}',
-                "count the rounds: for attempt in range(10)",
-            )
-        else:
-            yield ProofFinding(
-                "HF096",
-                "warning",
-                loop.state,
-                place,
-                f'no bound is known for the loop at "{loop.state}", and a round need not wait',
-                "count the rounds: for attempt in range(10); or sleep(minutes(1)) in each",
-            )
+        if loop.rounds is None and not (loop.waits and may_run_for_ever):
+            yield _unbounded(loop)
+
+
+def _unbounded(loop: BoundedLoop) -> ProofFinding:
+    found, mend = f'no bound is known for the loop at "{loop.state}"', _COUNT
+    severity: Severity = "note"
+    if loop.waits:
+        found += "; each round waits"
+    elif loop.takes:
+        found += f"; each round takes an item from `{loop.takes}`"
+    elif loop.sleeps:
+        found += "; each round sleeps as computed"
+    elif loop.moves:
+        found += "; each round calls a task with what has changed"
+    else:
+        severity, found = "warning", f"{found}, and a round need not wait"
+        mend = f"{_COUNT}; or sleep(minutes(1)) in each"
+    code = "HF097" if loop.waits else "HF096"
+    return ProofFinding(code, severity, loop.state, loop.level.location(loop.state), found, mend)

@@ -102,7 +102,7 @@ def _assigned_around(level: MachineLevel | None) -> set[str]:
 
 def _shadowing(level: MachineLevel, outer: VariableNames) -> Iterator[ProofFinding]:
     """Find names that hide a variable outside of the branch. If that variable has no value there,
-    the name is only used twice, which is no problem.
+    the name is only used twice, which is not a problem.
     """
     for name, given in level.assigned().items():
         if name in outer:

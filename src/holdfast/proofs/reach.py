@@ -12,9 +12,7 @@ from holdfast.proofs.findings import ProofFinding
 from holdfast.proofs.graph import GraphNode, MachineLevel, is_end, is_shadowed, reachable
 
 
-def find_reach(
-    levels: Sequence[MachineLevel], *, may_run_for_ever: bool = False
-) -> Iterator[ProofFinding]:
+def find_reach(levels: Sequence[MachineLevel], *, may_run_for_ever: bool) -> Iterator[ProofFinding]:
     """Yield the findings HF090, HF091, HF092, HF0A4. The inside of an unreachable state is not
     reported again.
     """

@@ -122,6 +122,20 @@ def bearer(token: Token) -> Sign:
     return sign
 
 
+def aws_session() -> Any:
+    """Return botocore's session with the region that the AWS CLI would use.
+
+    `AWS_REGION` comes before `AWS_DEFAULT_REGION` (AWS CLI user guide, environment variables).
+    botocore reads the latter alone.
+    """
+    from botocore.session import Session  # noqa: PLC0415
+
+    session = Session()
+    if region := os.environ.get("AWS_REGION"):
+        session.set_config_variable("region", region)
+    return session
+
+
 class _Signer:
     """Signs requests for the API's IAM authoriser with the credentials that the AWS CLI would
     use.
@@ -132,9 +146,7 @@ class _Signer:
 
     @cached_property
     def _session(self) -> Any:
-        from botocore.session import Session  # noqa: PLC0415
-
-        return Session()
+        return aws_session()
 
     @cached_property
     def _credentials(self) -> Any:
@@ -172,17 +184,17 @@ class _StackApi:
     @cached_property
     def _carry(self) -> Carry:
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-        from botocore.session import Session  # noqa: PLC0415
 
         stack = self._name.partition("/")[0]
         try:
-            formation = Session().create_client("cloudformation")
+            formation = aws_session().create_client("cloudformation")
             outputs = formation.describe_stacks(StackName=stack)["Stacks"][0].get("Outputs", [])
         except (BotoCoreError, ClientError) as error:
             raise RequestError(
                 "HF276",
                 f"stack {stack}: {error}",
-                help="name a deployed stack; region and credentials are those of the AWS CLI",
+                help="name a deployed stack; region and credentials are those of the AWS CLI: "
+                "AWS_REGION, AWS_PROFILE, `aws configure`",
             ) from None
         found = {output["OutputKey"]: output["OutputValue"] for output in outputs}
         region = formation.meta.region_name

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
 
 from holdfast.errors import HoldfastError
-from holdfast.remote.operations.requests import Call, Operation
+from holdfast.remote.operations.requests import Call, Operation, path_part
 from holdfast.remote.values import json_bytes
 
 #: The code of the refusal when a worker answers an attempt that the engine no longer waits for.
@@ -17,8 +16,8 @@ OVER: Final = "HF433"
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """What the API hands to a worker: the message of an attempt (`runtime/handed_attempts.py`) and
-    the token for its answer. `beats`: the task sends its own heartbeats.
+    """An attempt that the API hands to a worker: its message (`runtime/handed_attempts.py`) and the
+    token for its answer. `beats`: the task sends its own heartbeats.
     """
 
     token: str
@@ -62,7 +61,7 @@ def answer(pool: str, token: str, result: Mapping[str, Any]) -> Operation[bool]:
 
 
 def _post(pool: str, action: str, **fields: Any) -> Call:
-    return Call("POST", f"/pools/{quote(pool, safe='')}/{action}", json_bytes(fields))
+    return Call("POST", f"/pools/{path_part('the pool', pool)}/{action}", json_bytes(fields))
 
 
 def _unless_over(call: Call) -> Operation[bool]:

@@ -49,9 +49,7 @@ def unsigned(_method: str, _url: str, _body: bytes) -> Mapping[str, str]:
     return {}
 
 
-def over_http(
-    base: str, sign: Sign = unsigned, *, server: str = "", authorities: str | None = None
-) -> Carry:
+def over_http(base: str, sign: Sign, *, server: str = "", authorities: str | None = None) -> Carry:
     """Return the carrier of requests to an API. It raises ServiceFault HF275.
 
     `server`: an emulator of AWS that answers for the API, and knows it by the header `Host`.
@@ -73,7 +71,11 @@ def over_http(
             return send(method, reached + target, body, headers)
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
-            raise ServiceFault("HF275", f"{reached} cannot be reached: {reason}") from None
+            raise ServiceFault(
+                "HF275",
+                f"{reached} cannot be reached: {reason}",
+                help="start `holdfast serve`, or name another API with --endpoint or --stack",
+            ) from None
 
     return carry
 

@@ -279,8 +279,7 @@ def _answer_fields(
         return child_workflows.error_of(state)
     output = state.output
     if state.origin is not None:
-        # Imported here because most stacks have no state machine that starts another one. Each
-        # module that is imported delays a cold start.
+        # Imported here for cold starts: most stacks have no state machine that starts another one.
         from holdfast.core.nested import finished_error, finished_output  # noqa: PLC0415
 
         if state.status != "SUCCEEDED":

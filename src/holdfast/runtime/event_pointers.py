@@ -133,8 +133,7 @@ def _usable(
     items = yield from inbox.stored_events(tenant, awaiting.event_name, awaiting.event_key)
     found = [item for item in items if inbox.is_for(item, state.run)]
     if _has_claims_of_others(state, items):
-        # Imported here because most waits find no such event. Each module that is imported makes
-        # the start of a Lambda function slower.
+        # Imported here for cold starts: most waits find no such event.
         from holdfast.runtime import event_claims  # noqa: PLC0415
 
         since_ms = state.takes_events_since_ms(awaiting)

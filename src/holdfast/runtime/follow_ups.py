@@ -109,8 +109,7 @@ def carry_out(
 
 def _join(log: Log, command: JoinQueue, now_ms: int) -> Generator[Effect, Any, None]:
     if command.queued.is_batch:
-        # Imported here because few workflows have batches. Each module that is imported makes the
-        # start of a Lambda function slower.
+        # Imported here for cold starts: few workflows have batches.
         from holdfast.runtime.gates import batches  # noqa: PLC0415
 
         assert log.state is not None

@@ -11,6 +11,7 @@ import gzip
 import io
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -105,16 +106,40 @@ def _csv(text: str, config: Mapping[str, Any]) -> Items:
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
     """Yield the rows. A backslash escapes the next character, quoted fields may contain delimiters
-    and line feeds, and empty lines are skipped.
+    and line feeds, and empty lines are skipped. Source: AWS docs, "How Step Functions parses input
+    CSV files".
     """
     csv.field_size_limit(READER_ITEM_BYTES_MAX)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, escapechar="\\")
+    lines = _with_escaped_quotes(io.StringIO(text, newline=""), delimiter)
+    reader = csv.reader(lines, delimiter=delimiter, escapechar="\\")
     try:
         yield from filter(None, reader)
     except csv.Error as error:
         raise UnreadableItems(
             f"Line {reader.line_num} of the object cannot be read: {error}"
         ) from None
+
+
+def _with_escaped_quotes(lines: Iterable[str], delimiter: str) -> Iterator[str]:
+    """Yield the lines with a backslash and one quotation mark for each two outside of quoted
+    fields. Both stand for one mark, but Python's reader knows the latter in quoted fields only.
+    """
+    field = r'(?:[^"\\]++|""|\\.)*+(?P<end>"?)'
+    closing = re.compile(field, re.DOTALL)
+    tokens = re.compile(rf'(?<![^\r\n{re.escape(delimiter)}])"{field}|""', re.DOTALL)
+    is_open = False  # a quoted field goes on in the next line
+    for line in lines:
+        copied, parts = 0, list[str]()
+        if is_open and (rest := closing.match(line)):
+            copied, is_open = rest.end(), not rest["end"]
+            parts.append(line[:copied])
+        for found in tokens.finditer(line, copied) if '"' in line else ():
+            if found["end"] is None:
+                parts += (line[copied : found.start()], '\\"')
+                copied = found.end()
+            else:
+                is_open = not found["end"]
+        yield "".join((*parts, line[copied:]))
 
 
 def _named(rows: Iterable[Sequence[str]], names: Sequence[str]) -> Iterator[dict[str, str]]:

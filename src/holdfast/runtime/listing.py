@@ -48,6 +48,7 @@ from typing import Any, Final
 from holdfast import resources
 from holdfast.core.state import STATUSES, Attribute, Execution
 from holdfast.core.subjects import Subject, indexed_subjects
+from holdfast.errors import RequestError
 from holdfast.lazy_dataclass import dataclass
 from holdfast.limits import (
     ENDED_RETENTION_SECONDS,
@@ -277,7 +278,7 @@ def waits_partition(tenant: str, workflow: str, run: str) -> str:
     return _partition(tenant, _scope_of(workflow), WAITS, LIST_OPEN.of(run))
 
 
-def waits_partitions(tenant: str, spread: Spread, workflow: str | None = None) -> list[str]:
+def waits_partitions(tenant: str, spread: Spread, workflow: str | None) -> list[str]:
     scope = "" if workflow is None else _scope_of(workflow)
     shards = range(LIST_OPEN.count(spread.read))
     return [_partition(tenant, scope, WAITS, shard) for shard in shards]
@@ -304,46 +305,64 @@ def _scope_of(workflow: str) -> str:
 # -- pages -----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class PageFilter:
+    """The entries of a page: up to `limit` of them below the key `before`, newest first, and none
+    below the key `since`. `workflow` None: those of every workflow.
+    """
+
+    limit: int
+    workflow: str | None = None
+    statuses: tuple[str, ...] = STATUSES
+    before: str = NEWEST
+    since: str = ""
+    where: tuple[Condition, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return the conditions that an index query checks."""
+        if self.workflow is None:
+            return self.where
+        return (Condition(resources.LIST_WORKFLOW, "=", self.workflow), *self.where)
+
+
 def read_page(
-    tenant: str,
-    spread: Spread,
-    *,
-    statuses: Iterable[str] = STATUSES,
-    workflow: str | None = None,
-    before: str = NEWEST,
-    since: str = "",
-    where: tuple[Condition, ...] = (),
-    limit: int,
-    now_ms: int,
+    tenant: str, spread: Spread, wanted: PageFilter, now_ms: int
 ) -> Generator[Effect, Any, Page]:
-    """Return up to `limit` entries below the key `before`, newest first, and none below the key
-    `since`.
+    """Return a page of the list.
 
     This takes one query for each partition, in parallel: eight for all statuses at spread 0. With
     `where` it may take a second round. With more partitions each query reads fewer entries. The
     index may be a moment behind the table.
     """
-    wanted = tuple(statuses)
-    if workflow is not None:
-        where = (Condition(resources.LIST_WORKFLOW, "=", workflow), *where)
-    if len(wanted) == 1 and _group_of(wanted[0]) == FAILED:
-        where = (Condition(resources.LIST_STATUS, "=", wanted[0]), *where)
+    statuses, before, limit = wanted.statuses, wanted.before, wanted.limit
+    where = wanted.conditions
+    if len(statuses) == 1 and _group_of(statuses[0]) == FAILED:
+        where = (Condition(resources.LIST_STATUS, "=", statuses[0]), *where)
     page = Page([], before)
     for reads in (share_of(LIST_READ_FEW, spread), LIST_READ_MAX) if where else (limit,):
         queries = [
             QueryList(partition, share_of(limit, spread), before, where, reads=reads)
-            for partition in partitions_of(tenant, spread, wanted, workflow)
+            for partition in partitions_of(tenant, spread, statuses, wanted.workflow)
         ]
         pages: list[ListPage] = yield Together(tuple(queries))
         entries = [read_entry(item) for one in pages for item in one.items]
         kept = without_stale([entry for entry in entries if is_kept(entry, now_ms)])
-        fitting = [entry for entry in kept if entry.status in wanted and entry.key >= since]
+        fitting = [one for one in kept if one.status in statuses and one.key >= wanted.since]
         page = cut_page(fitting, max(one.read_to for one in pages), limit)
-        if page.after is None or page.after <= since:
+        if page.after is None or page.after <= wanted.since:
             return replace(page, after=None)
         if len(page.entries) == limit:
             break
     return page
+
+
+def unknown_page() -> RequestError:
+    return RequestError(
+        "HF209",
+        "`after` is not what a page gave as `next`",
+        help="leave it out for the first page, or send the `next` of a page with the same filters",
+    )
 
 
 def cut_page(entries: Iterable[ListEntry], read_to: str, limit: int) -> Page:

@@ -76,7 +76,7 @@ def _json(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IndexedWaits:
-    """What the index of waits contains about the execution as of a record (`runtime/wait_rows.py`).
+    """The content of the index of waits for the execution, as of a record (`runtime/wait_rows.py`).
 
     `checksum` is that of the text; 0 while the execution is in no list. `has_row`: the execution
     may have a row of its own, so its end must empty it.

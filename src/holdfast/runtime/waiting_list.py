@@ -21,6 +21,7 @@ from holdfast.runtime.effects import Condition, Effect, GetMany, Item, ListPage,
 from holdfast.runtime.listing import (
     ListEntry,
     Page,
+    PageFilter,
     cut_page,
     partitions_of,
     read_entry,
@@ -73,23 +74,16 @@ class WaitFilter:
 def read_waiting_page(
     tenant: str,
     spread: Spread,
-    wanted: WaitFilter,
-    *,
-    workflow: str | None,
-    before: str,
-    since: str,
-    where: tuple[Condition, ...],
-    limit: int,
+    waits: WaitFilter,
+    wanted: PageFilter,
 ) -> Generator[Effect, Any, Page]:
-    """Return up to `limit` running executions with such a wait, in the order and the pages of
+    """Return running executions with such a wait, in the order and the pages of
     `listing.read_page`.
     """
-    if workflow is not None:
-        where = (Condition(resources.LIST_WORKFLOW, "=", workflow), *where)
-    where = (*where, *wanted.conditions())
-    entries = partitions_of(tenant, spread, ["RUNNING"], workflow)
-    rows = waits_partitions(tenant, spread, workflow)
-    share = share_of(limit, spread)
+    where = (*wanted.conditions, *waits.conditions())
+    entries = partitions_of(tenant, spread, ["RUNNING"], wanted.workflow)
+    rows = waits_partitions(tenant, spread, wanted.workflow)
+    share, before = share_of(wanted.limit, spread), wanted.before
     pages: list[ListPage] = yield Together(
         (
             *(QueryList(partition, share, before, where) for partition in entries),
@@ -101,11 +95,12 @@ def read_waiting_page(
     newest: dict[str, ListEntry] = {}
     for entry in sorted(found, key=lambda one: one.record):
         newest[entry.run] = entry
-    fitting = [one for one in newest.values() if one.key >= since and wanted.fits(one.waits)]
-    page = cut_page(fitting, max(page.read_to for page in pages), limit)
+    since = wanted.since
+    fitting = [one for one in newest.values() if one.key >= since and waits.fits(one.waits)]
+    page = cut_page(fitting, max(page.read_to for page in pages), wanted.limit)
     current = yield from with_present_waits(tenant, page.entries)
     is_last = page.after is not None and page.after <= since
-    kept = [entry for entry in current if wanted.fits(entry.waits)]
+    kept = [entry for entry in current if waits.fits(entry.waits)]
     return Page(kept, None if is_last else page.after)
 
 

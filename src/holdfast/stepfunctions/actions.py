@@ -27,12 +27,12 @@ SCHEMA: Final = "SCHEMA_VALIDATION_FAILED"
 
 
 def problems_of(
-    definition: str | Any, machine_type: MachineType = "STANDARD"
+    definition: str | Any, machine_type: MachineType = "STANDARD", *, warns: bool = False
 ) -> tuple[DefinitionProblem, ...]:
-    """Return every problem of a definition. Actions are looked up only in one without an error, so
-    that the order of AWS's problems stays.
+    """Return every problem of a definition; `warns` adds the warnings. Actions are looked up only
+    in one without an error, so that the order of AWS's problems stays.
     """
-    found = diagnose(definition, machine_type)
+    found = diagnose(definition, machine_type, warns=warns)
     if any(one.severity == "ERROR" for one in found):
         return found
     document: Any = read_json(definition) if isinstance(definition, str) else definition

@@ -40,7 +40,7 @@ from holdfast.runtime.effects import (
     QueryList,
     Together,
 )
-from holdfast.runtime.listing import ListEntry, Page, cut_page, read_page
+from holdfast.runtime.listing import ListEntry, Page, PageFilter, cut_page, read_page
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.formats import FORMAT, FORMAT_FIELD
 from holdfast.runtime.storage.log import Log
@@ -86,15 +86,8 @@ def page_of(
     list.
     """
     now_ms = yield Clock()
-    page = yield from read_page(
-        tenant,
-        spread,
-        statuses=wanted.statuses,
-        workflow=wanted.workflow,
-        before=before,
-        limit=size,
-        now_ms=now_ms,
-    )
+    listed = PageFilter(size, wanted.workflow, wanted.statuses, before)
+    page = yield from read_page(tenant, spread, listed, now_ms)
     if wanted.map_run is not None:
         return _fitting(wanted, page.entries, page.after or "", size)
     indexed = {entry.run: entry for entry in page.entries}

@@ -327,16 +327,15 @@ def validate_state_machine_definition(_: Service, request: dict[str, Any], __: b
 
     yield from ()
     machine_type: MachineType = "EXPRESS" if request.get("type") == "EXPRESS" else "STANDARD"
-    found = problems_of(request["definition"], machine_type)
-    has_warnings = request.get("severity") == "WARNING"
-    wanted = [one for one in found if has_warnings or one.severity == "ERROR"]
+    warns = request.get("severity") == "WARNING"
+    found = problems_of(request["definition"], machine_type, warns=warns)
     size = request.get("maxResults") or DIAGNOSTICS_MAX
-    diagnostics = [_told(one) for one in wanted[:size]]
+    diagnostics = [_told(one) for one in found[:size]]
     is_refused = any(one.severity == "ERROR" for one in found)
     return {
         "result": "FAIL" if is_refused else "OK",
         "diagnostics": diagnostics,
-        "truncated": len(wanted) > size,
+        "truncated": len(found) > size,
     }
 
 

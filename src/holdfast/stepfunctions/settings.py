@@ -60,8 +60,10 @@ def require_log_group(service: Service, logging: Mapping[str, Any]) -> Generator
 def _log_group(arn: str) -> str:
     """Return NAME of arn:aws:logs:REGION:ACCOUNT:log-group:NAME:*."""
     parts = arn.split(":")
-    if len(parts) < 7 or parts[2] != "logs" or parts[5] != "log-group" or parts[-1] != "*":
+    if len(parts) < 7 or parts[2] != "logs" or parts[5] != "log-group":
         raise _invalid_logging("Log Destination not found.")
+    if parts[-1] != "*":
+        raise _invalid_logging("Log Group ARN must be provided with '*' qualifier.")
     return ":".join(parts[6:-1])
 
 

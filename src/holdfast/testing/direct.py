@@ -275,6 +275,12 @@ class _Direct:
             timeout_ms=None if timeout_seconds is None else _whole_milliseconds(timeout_seconds),
             oldest_ms=None if kept else started_ms,
         )
+        return self._payload(line, place, payload)
+
+    def _payload(self, line: ControlLine, place: WaitingPlace, payload: Any) -> Any:
+        """Wait for the answer at this place and return its value. Raises the error of the answer,
+        RunTimedOut.
+        """
         answer = self.lines.wait(line, place).answer
         if answer is None:
             raise RunTimedOut("")
@@ -318,12 +324,7 @@ class _Direct:
             subject=returns,
             timeout_ms=None if timeout_seconds is None else _whole_milliseconds(timeout_seconds),
         )
-        answer = self.lines.wait(line, place).answer
-        if answer is None:
-            raise RunTimedOut("")
-        if answer.error is not None:
-            raise answer.error
-        return parse_payload(returns, answer.output, SEALS)
+        return self._payload(line, place, returns)
 
     def reply(self, request: str, value: object, error: Exception | None, /) -> None:
         line = current_line.get()

@@ -36,9 +36,9 @@ _PLAIN: Final[frozenset[str]] = frozenset({"send", "reply", "stop", "start", "ag
 class WaitingPlace:
     """One wait of a run. `owner` is the part of the run that continues when it ends.
 
-    A `silent` place (a deadline, the time-out of a run) is no call. `subject` is the task, or the
-    type of an event's payload or an answer. `key` is the idempotency key of a task's call:
-    all attempts of one call have the same, and no other call of the run has it.
+    A `silent` place (a deadline, the time-out of a run) is not a call. `subject` is the task, or
+    the type of an event's payload or an answer. `key` is the idempotency key of a task's call: all
+    attempts of one call have the same, and no other call of the run has it.
     """
 
     path: RunPath

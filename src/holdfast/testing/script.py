@@ -127,9 +127,9 @@ class Script:
     is_replay: bool = False
     _known: dict[tuple[str, int], ScriptedAnswer] = field(default_factory=dict)
     _sent_answers: dict[int, ScriptedAnswer] = field(default_factory=dict)
-    #: What scripted functions have sent, by its position among all that are sent in the run.
+    #: The events that scripted functions have sent, by their position among all of the run.
     _sent_by_functions: dict[int, Sent] = field(default_factory=dict)
-    #: What the scripted function that runs now has sent.
+    #: The events that the scripted function which runs now has sent.
     sending: list[Sent] = field(default_factory=list)
     cached: CachedResults = field(default_factory=CachedResults)
     _run_themselves: set[str] = field(default_factory=set)

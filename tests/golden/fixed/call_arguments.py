@@ -52,3 +52,4 @@ def spread(bill: Bill, payment: Payment, token: SecretStr, texts: dict[str, str]
     pay(**payment.model_dump())
     refund(**texts)
     sign(token=token, **texts)
+    charge(order_id="a", cents=bill["cents"])

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (minutes, sleep, workflow)
+from holdfast import (first, minutes, publish, sleep, workflow)
 
 
 @workflow
@@ -13,3 +13,24 @@ def flow(n: int) -> None:
         sleep(minutes(n))
         if n > 5:
             break
+
+
+def tick() -> None:
+    while True:
+        sleep(minutes(5))
+
+
+@workflow
+def beside(n: int) -> None:
+    first(lambda: tick(), lambda: sleep(minutes(n)))
+
+
+def tell() -> None:
+    while True:
+        publish("status", "open")
+        sleep(minutes(5))
+
+
+@workflow
+def told(n: int) -> None:
+    first(lambda: tell(), lambda: sleep(minutes(n)))

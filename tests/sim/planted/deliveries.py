@@ -118,10 +118,10 @@ def _take_what_was_handed_on_again_and_again(patch: Patch) -> None:
     real = Attempts.take
 
     def take(self: Attempts) -> Does:
-        errand, is_recovering = self.errand, self.errand.is_recovering
-        errand.is_recovering = is_recovering and errand.kind != messages.GO
+        delivery, is_recovering = self.delivery, self.delivery.is_recovering
+        delivery.is_recovering = is_recovering and delivery.kind != messages.GO
         taken = yield from real(self)
-        errand.is_recovering = is_recovering
+        delivery.is_recovering = is_recovering
         return taken
 
     patch.setattr(Attempts, "take", take)

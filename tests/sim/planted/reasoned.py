@@ -227,8 +227,8 @@ def _always_run_first(patch: Patch) -> None:
     real = loop.Processing._fresh
 
     def fresh(self: loop.Processing) -> Does:
-        self.errand.delivery = dataclasses.replace(self.errand.delivery, receive_count=1)
-        self.errand.is_recovering = False
+        self.delivery.received = dataclasses.replace(self.delivery.received, receive_count=1)
+        self.delivery.is_recovering = False
         return (yield from real(self))
 
     patch.setattr(loop.Processing, "_fresh", fresh)
@@ -240,9 +240,9 @@ def _begin_dead_starts_unread(patch: Patch) -> None:
     real = loop.Processing.run
 
     def run(self: loop.Processing) -> Does:
-        errand = self.errand
-        if errand.kind == messages.START and messages.replaced_by(errand.body):
-            errand.is_recovering = False
+        delivery = self.delivery
+        if delivery.kind == messages.START and messages.replaced_by(delivery.body):
+            delivery.is_recovering = False
             return (yield from self._fresh())
         return (yield from real(self))
 
@@ -309,7 +309,7 @@ def _acknowledge_though_overtaken(patch: Patch) -> None:
     real = loop.Processing._acknowledge
 
     def acknowledge(self: loop.Processing, now_ms: int) -> Any:
-        patch.setattr(self.errand, "is_overtaken", lambda _log: False)
+        patch.setattr(self.delivery, "is_overtaken", lambda _log: False)
         return (yield from real(self, now_ms))
 
     patch.setattr(loop.Processing, "_acknowledge", acknowledge)

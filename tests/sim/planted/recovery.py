@@ -13,7 +13,7 @@ from holdfast.core.waits import pending_commands
 from holdfast.limits import OVERDUE_SECONDS
 from holdfast.runtime import follow_ups, inbox, messages, watchdog
 from holdfast.runtime.effects import Message, Send
-from holdfast.runtime.maintenance import quarantine, sweeper
+from holdfast.runtime.maintenance import dead_letters, quarantine, sweeper
 from holdfast.runtime.worker import delivery, loop, recovery
 from holdfast.runtime.worker.attempts import Attempts
 from holdfast.runtime.worker.delivery import Delivery
@@ -208,13 +208,13 @@ def _see_no_children(patch: Patch) -> None:
 
 
 def _revive_only(patch: Patch, is_kept: Callable[[str], bool]) -> None:
-    real = sweeper.revive
+    real = dead_letters.revive
 
     def revive(letter: Any, *more: Any) -> Any:
         if is_kept(letter.body["k"]):
             yield from real(letter, *more)
 
-    patch.setattr(sweeper, "revive", revive)
+    patch.setattr(dead_letters, "revive", revive)
 
 
 def _drop_starts(patch: Patch) -> None:
@@ -245,7 +245,9 @@ def _pass_over_ended_starts(patch: Patch) -> None:
 
 
 def _carry_out_everything(patch: Patch) -> None:
-    patch.setattr(recovery, "_owed_again", lambda errand, log, now_ms: pending_commands(log.state))
+    patch.setattr(
+        recovery, "_owed_again", lambda delivery, log, now_ms: pending_commands(log.state)
+    )
     patch.setattr(recovery, "_sees_to", lambda *_: False)
     real = Delivery.__post_init__
 
@@ -266,7 +268,7 @@ def _copy_the_message(patch: Patch) -> None:
     real = loop.Processing._acknowledge
 
     def acknowledge(self: loop.Processing, now_ms: int) -> Any:
-        yield Send((Message(dict(self.errand.body), 1),))
+        yield Send((Message(dict(self.delivery.body), 1),))
         return (yield from real(self, now_ms))
 
     patch.setattr(loop.Processing, "_acknowledge", acknowledge)
@@ -279,8 +281,8 @@ def refuse_go(patch: Patch) -> None:
     real = Attempts.take
 
     def take(self: Attempts) -> Any:
-        body = {**self.errand.body, "from": "nobody"}
-        self.errand.delivery = replace(self.errand.delivery, body=body)
+        body = {**self.delivery.body, "from": "nobody"}
+        self.delivery.received = replace(self.delivery.received, body=body)
         return (yield from real(self))
 
     patch.setattr(Attempts, "take", take)

@@ -112,7 +112,7 @@ def leave_questions_to_the_sweeper(patch: Patch) -> None:
     true_one = Attempts.poll
 
     def poll(self: Attempts, program: Any, now_ms: int) -> Iterator[Any]:
-        if self.errand.is_recovering:
+        if self.delivery.is_recovering:
             yield from true_one(self, program, now_ms)
 
     patch.setattr(Attempts, "poll", poll)
@@ -169,8 +169,8 @@ def forget_the_parked(patch: Patch) -> None:
 
 
 def tell_the_bus_once(patch: Patch) -> None:
-    def look_back(errand: Delivery, log: Log, _source: str | None) -> Iterator[Any]:
-        errand.notice_twin(log)
+    def look_back(delivery: Delivery, log: Log, _source: str | None) -> Iterator[Any]:
+        delivery.notice_twin(log)
         yield from ()
 
     patch.setattr(recovery, "look_back", look_back)

@@ -139,8 +139,8 @@ def _time_out_whatever_waits(patch: Patch) -> None:
 
     def gather(self: loop.Processing) -> Any:
         yield from real(self)
-        errand, state = self.errand, self.state
-        if errand.kind == messages.WAKE_TIMER and not state.is_open(errand.body["entry"]):
+        delivery, state = self.delivery, self.state
+        if delivery.kind == messages.WAKE_TIMER and not state.is_open(delivery.body["entry"]):
             for frame in state.frames.values():
                 if isinstance(frame.waiting, Awaiting):
                     timed_out = facts.TimedOut(frame.waiting.entry, frame.waiting.attempt)
@@ -155,7 +155,7 @@ def _trust_the_message(patch: Patch) -> None:
     woken: dict[str, int] = {}
 
     def run(self: loop.Processing) -> Any:
-        woken[self.log.run] = self.errand.body.get("entry", -1)
+        woken[self.log.run] = self.delivery.body.get("entry", -1)
         return (yield from real_run(self))
 
     def past_timeouts(tenant: str, state: Execution, now_ms: int) -> Any:
@@ -273,7 +273,7 @@ def _let_the_wake_tell_the_time(patch: Patch) -> None:
     """Take the due time of a wake as the present time."""
 
     def told_by(hold: loop.Processing) -> Callable[[int], int]:
-        due_ms = hold.errand.body.get("due", 0)
+        due_ms = hold.delivery.body.get("due", 0)
         return lambda now_ms: max(now_ms, due_ms + 2 * CLOCK_ERROR_MS)
 
     _clock(patch, told_by)

@@ -42,7 +42,7 @@ _Key: TypeAlias = str | int
 
 class PathMissing(Exception):  # noqa: N818  # not an error yet: IsPresent asks for it
     """A definite path leads to no value. `reason` is Jayway's sentence about it. For IsPresent this
-    is no error.
+    is not an error.
     """
 
     def __init__(self, reason: str, *, is_misuse: bool = False) -> None:

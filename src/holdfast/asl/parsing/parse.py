@@ -127,8 +127,7 @@ def definition_hash(document: Json) -> str:
 
 def parse_definition(document: Json) -> Program:
     """Read a definition. Raises `DefinitionError` with the place of every problem."""
-    # Imported here because a worker reads only definitions that were already validated. The import
-    # would make the start of a worker slower.
+    # Imported here for cold starts: a worker reads only definitions that were already validated.
     from holdfast.asl.validation.validate import diagnose_to_run  # noqa: PLC0415
 
     found = diagnose_to_run(document)

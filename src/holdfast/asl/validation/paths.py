@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from holdfast.asl.validation.jsonata import check_template
 from holdfast.asl.validation.report import FieldCheck, RuleScope, expected, json_kind
+from holdfast.asl.validation.values import text_or_jsonata
 from holdfast.limits import NAME_CHARACTERS_MAX
 
 _DYNAMIC: Final = ".$"
@@ -74,6 +75,43 @@ def payload(scope: RuleScope, value: Any, location: str) -> None:
                         f"The field '{name}' and the field '{name.removesuffix(_DYNAMIC)}' "
                         "cannot be given together",
                     )
+            elif scope.warns and isinstance(item, str) and is_path(item):
+                advice = _use_instead(name, f"{name}{_DYNAMIC}")
+                scope.warn(location, advice, "NO_DOLLAR")
+
+
+def static_result(scope: RuleScope, value: Any, location: str) -> None:
+    """Warn of fields in a Pass's Result that would have a meaning in its Parameters."""
+    if not scope.warns:
+        return
+    for fields in _objects(value):
+        for name, item in fields.items():
+            if name.endswith(_DYNAMIC) and isinstance(item, str):
+                scope.warn(
+                    location,
+                    f"The value of '{name}' will not evaluate as a JSONPath or Intrinsic Function "
+                    "at runtime. Instead of 'Result', use 'Parameters' to evaluate it as a "
+                    "JSONPath or Intrinsic Function at runtime.",
+                    "PASS_RESULT_IS_STATIC",
+                )
+
+
+def text_beside_path(name: str) -> FieldCheck:
+    """Return a check for a text that has a twin for paths: `Error` has `ErrorPath`."""
+
+    def check(scope: RuleScope, value: Any, location: str) -> None:
+        text_or_jsonata(scope, value, location)
+        if scope.warns and not scope.is_jsonata and isinstance(value, str) and is_path(value):
+            scope.warn(location, _use_instead(name, f"{name}Path"), "NO_PATH")
+
+    return check
+
+
+def _use_instead(name: str, better: str) -> str:
+    return (
+        f"The value of '{name}' looks like a JSONPath. Instead of '{name}', use '{better}' to "
+        "evaluate it as a JSONPath at runtime."
+    )
 
 
 def payload_or_template(scope: RuleScope, value: Any, location: str) -> None:

@@ -34,8 +34,8 @@ class DefinitionProblem:
 
 @dataclass(frozen=True, slots=True)
 class RuleScope:
-    """The context of a rule: the language and the type of the machine, and the fields of
-    `$states`.
+    """The context of a rule: the language and the type of the machine, the fields of `$states`, and
+    whether warnings are wanted.
     """
 
     found: list[DefinitionProblem] = field(repr=False)
@@ -43,6 +43,7 @@ class RuleScope:
     machine_language: Language
     machine_type: MachineType
     states_fields: frozenset[str] = frozenset({"input", "context"})
+    warns: bool = False
 
     @property
     def is_jsonata(self) -> bool:
@@ -51,6 +52,10 @@ class RuleScope:
     def refuse(self, location: str | None, message: str, code: str = SCHEMA) -> None:
         place = None if location is None else location or "/"
         self.found.append(DefinitionProblem("ERROR", code, message, place))
+
+    def warn(self, location: str, message: str, code: str) -> None:
+        if self.warns:
+            self.found.append(DefinitionProblem("WARNING", code, message, location))
 
     def with_states(self, *names: str) -> RuleScope:
         return replace(self, states_fields=self.states_fields | frozenset(names))

@@ -235,7 +235,7 @@ _SHAPES: Final[Mapping[str, ObjectShape]] = {
             **_PLAIN,
             **_FLOW,
             **_RESULT_PATH,
-            "Result": FieldRule(values.anything, "JSONPath"),
+            "Result": FieldRule(paths.static_result, "JSONPath"),
             "Parameters": _PAYLOAD,
             "Holdfast": FieldRule(extensions.PASS.check),
         },
@@ -245,8 +245,8 @@ _SHAPES: Final[Mapping[str, ObjectShape]] = {
     "Fail": ObjectShape(
         {
             **_COMMON,
-            "Error": FieldRule(values.text_or_jsonata),
-            "Cause": FieldRule(values.text_or_jsonata),
+            "Error": FieldRule(paths.text_beside_path("Error")),
+            "Cause": FieldRule(paths.text_beside_path("Cause")),
             "ErrorPath": FieldRule(paths.path_or_intrinsic, "JSONPath"),
             "CausePath": FieldRule(paths.path_or_intrinsic, "JSONPath"),
         },

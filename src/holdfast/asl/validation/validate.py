@@ -30,17 +30,17 @@ __all__ = [
 
 
 def diagnose(
-    definition: str | Any, machine_type: MachineType = "STANDARD"
+    definition: str | Any, machine_type: MachineType = "STANDARD", *, warns: bool = False
 ) -> tuple[DefinitionProblem, ...]:
     """Return every problem of a definition, which is given as text or as the value of its JSON; ()
-    without problems.
+    without problems. `warns` adds the warnings.
     """
     if not isinstance(definition, str):
-        return _diagnose(definition, machine_type, is_to_run=False)
+        return _diagnose(definition, machine_type, warns=warns)
     if not definition.strip():
         return (_NO_OBJECT,)
     try:
-        return _diagnose(read_json(definition), machine_type, is_to_run=False)
+        return _diagnose(read_json(definition), machine_type, warns=warns)
     except JsonTextError as error:
         return (DefinitionProblem("ERROR", "INVALID_JSON_DESCRIPTION", error.message, error.place),)
     except JsonDepthError:
@@ -56,14 +56,14 @@ def diagnose_to_run(document: Any) -> tuple[DefinitionProblem, ...]:
 
 
 def _diagnose(
-    document: Any, machine_type: MachineType, *, is_to_run: bool
+    document: Any, machine_type: MachineType, *, is_to_run: bool = False, warns: bool = False
 ) -> tuple[DefinitionProblem, ...]:
     if not isinstance(document, dict):
         return (_NO_OBJECT,)
     if depth_of(document) > DEPTH_MAX:
         return (_TOO_DEEP,)
     language = language_of(document, "JSONPath")
-    scope = RuleScope([], language, language, machine_type)
+    scope = RuleScope([], language, language, machine_type, warns=warns)
     check_machine(scope, document)
     check_graph(scope, document, is_to_run=is_to_run)
     return tuple(scope.found)

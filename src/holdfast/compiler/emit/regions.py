@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from holdfast.asl import error_names
 from holdfast.compiler.emit.assembler import Label
-from holdfast.compiler.expressions.query import FunctionCall, Variable, expression
+from holdfast.compiler.expressions.query import Variable, expression, invoke
 from holdfast.compiler.ir import Compensate, ErrorHandler, Way
 
 Region: TypeAlias = "TryRegion | UndoRegion | FinalRegion"
@@ -47,7 +47,7 @@ class UndoRegion:
     @property
     def start(self) -> str:
         """Return the expression for the number of registered undo steps when the error happened."""
-        return expression(FunctionCall("count", (Variable(self.compensate.steps),)))
+        return expression(invoke("count", Variable(self.compensate.steps)))
 
 
 @dataclass(slots=True)

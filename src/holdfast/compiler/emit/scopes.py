@@ -26,12 +26,12 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
     FieldOf,
-    FunctionCall,
     ItemOf,
     ObjectOf,
     QueryTree,
     Variable,
     expression,
+    invoke,
     template,
 )
 from holdfast.compiler.ir import (
@@ -143,7 +143,7 @@ def emit_register(emitter: Emitter, statement: RegisterUndo) -> None:
 def registered(steps: QueryTree, name: str, arguments: QueryTree) -> QueryTree:
     """Return the list of registered steps with one more. `name`: a key of `UndoRegion.undos`."""
     step = ObjectOf((("task", Constant(name)), ("arguments", arguments)))
-    return FunctionCall("append", (steps, ArrayOf((step,))))
+    return invoke("append", steps, ArrayOf((step,)))
 
 
 def emit_undo(assembler: Assembler, origin: SourcePlace, region: UndoRegion) -> None:
@@ -202,7 +202,7 @@ def emit_receive(emitter: Emitter, statement: Receive) -> None:
     assembler.place(begin)
     emitter.statement(statement.cancelled)
     assembler.place(end)
-    # No line of control comes to this state: the undo ends before it.
+    # No line of control reaches this state: the undo ends before it.
     failed = {"Type": "Fail", "Error": RequestCancelled.__name__}
     assembler.end(statement.origin, "the request is rejected", failed)
     emitter.machine.undos.append({"States": inside, "Begin": begin, "End": end, "Assign": {}})

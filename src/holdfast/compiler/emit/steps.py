@@ -34,12 +34,12 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     FieldOf,
-    FunctionCall,
     FunctionLiteral,
     ItemOf,
     QueryTree,
     Variable,
     expression,
+    invoke,
     template,
 )
 from holdfast.compiler.ir import (
@@ -241,8 +241,6 @@ def _result_of(action: Action) -> QueryTree:
         case RunFirst():
             winner, other = Variable("_winner"), Variable("_other")
             kept = Conditional(Binary("!=", winner, NULL), winner, other)
-            return FunctionCall(
-                "reduce", (_RESULT, FunctionLiteral((winner.name, other.name), kept))
-            )
+            return invoke("reduce", _RESULT, FunctionLiteral((winner.name, other.name), kept))
         case _:
             return _RESULT

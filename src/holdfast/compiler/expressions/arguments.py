@@ -13,6 +13,7 @@ from holdfast.compiler.context import TypedQuery, Unit
 from holdfast.compiler.environment import Environment
 from holdfast.compiler.expressions.outside import from_outside
 from holdfast.compiler.expressions.query import Constant, FieldOf, QueryTree, Variable
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.types.types import ListOf, TupleOf, is_refused
 from holdfast.compiler.variable_names import VariableScopeNames
 
@@ -229,8 +230,8 @@ def _rest_parameter(parameter: ast.arg, kind: str) -> ast.arg:
     if parameter.annotation is None:
         return parameter
     item, more = parameter.annotation, ast.Constant(...)
-    parts = [item, more] if kind == "tuple" else [ast.Name("str", ast.Load()), item]
-    whole = ast.Subscript(ast.Name(kind, ast.Load()), ast.Tuple(parts, ast.Load()), ast.Load())
+    parts = [item, more] if kind == "tuple" else [load("str"), item]
+    whole = ast.Subscript(load(kind), ast.Tuple(parts, ast.Load()), ast.Load())
     for part in ast.walk(whole):
         ast.copy_location(part, parameter)
     return ast.copy_location(ast.arg(parameter.arg, whole), parameter)

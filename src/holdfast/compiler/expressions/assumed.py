@@ -2,7 +2,7 @@
 
 Python does not convert such a value, and does not check it. A compiled workflow that relied on a
 wrong annotation would compute something else. So the compiled code checks the kind of the value,
-and an annotation that is no kind of JSON is refused: the value stays a text, a list or a dict.
+and an annotation that is not a kind of JSON is refused: the value stays a text, a list or a dict.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     FunctionLiteral,
     QueryTree,
     Variable,
     hold,
+    invoke,
+    is_kind,
 )
 from holdfast.compiler.types.types import (
     BOOL,
@@ -87,8 +88,8 @@ def checked(value: TypedQuery, declared: Type, name: str) -> TypedQuery:
 
     def build(held: QueryTree) -> QueryTree:
         words = f"TypeError: {name} is declared as {describe_exactly(declared)}, and this "
-        kind = Binary("&", FunctionCall("type", (held,)), Constant(" does not fit"))
-        wrong = FunctionCall("error", (Binary("&", Constant(words), kind),))
+        kind = Binary("&", invoke("type", held), Constant(" does not fit"))
+        wrong = invoke("error", Binary("&", Constant(words), kind))
         return Conditional(_fits(held, declared, 0), held, wrong)
 
     query = hold(value.query, build, "_declared")
@@ -121,8 +122,8 @@ def _is_kind(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
 
 
 def _fits(value: QueryTree, type_: Type, depth: int) -> QueryTree:
-    """Return the test whether a value is of the kind; false where there is no value."""
-    kind, name = FunctionCall("type", (value,)), f"_item{depth}"
+    """Return the test whether a value is of the kind; false where it is absent."""
+    kind, name = invoke("type", value), f"_item{depth}"
     match type_:
         case TypedDictOf():
             parts = [
@@ -146,7 +147,7 @@ def _fits(value: QueryTree, type_: Type, depth: int) -> QueryTree:
         case TextOf(values):
             return Binary("in", value, ArrayOf(tuple(map(Constant, values))))
         case _ if type_ == INT:
-            is_whole = Binary("=", FunctionCall("floor", (value,)), value)
+            is_whole = Binary("=", invoke("floor", value), value)
             return Conditional(Binary("=", kind, Constant("number")), is_whole, FALSE)
         case _ if type_ in _KINDS:
             return Binary("=", kind, Constant(_KINDS[type_]))
@@ -156,19 +157,19 @@ def _fits(value: QueryTree, type_: Type, depth: int) -> QueryTree:
 
 def _members_fit(value: QueryTree, kind: str, over: str, fits: QueryTree, name: str) -> QueryTree:
     """Return the test of a list or dict. A filter would lose a member that is an empty list."""
-    is_kind = Binary("=", FunctionCall("type", (value,)), Constant(kind))
+    has_kind = is_kind(value, kind)
     if fits == TRUE:
-        return is_kind
-    answers = FunctionCall(over, (value, FunctionLiteral((name,), fits)))
+        return has_kind
+    answers = invoke(over, value, FunctionLiteral((name,), fits))
     misfits = Binary("in", FALSE, answers)
-    return Conditional(is_kind, FunctionCall("not", (misfits,)), FALSE)
+    return Conditional(has_kind, invoke("not", misfits), FALSE)
 
 
 def _field_fits(
     value: QueryTree, key: str, type_: Type, depth: int, *, is_required: bool
 ) -> QueryTree:
-    part = FunctionCall("lookup", (value, Constant(key)))
-    name, exists = f"_field{depth}", FunctionCall("exists", (part,))
+    part = invoke("lookup", value, Constant(key))
+    name, exists = f"_field{depth}", invoke("exists", part)
     if type_ == UNKNOWN:
         return exists if is_required else TRUE
     # The block stands in the condition, because an absent value cannot be held.

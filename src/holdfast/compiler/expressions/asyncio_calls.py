@@ -1,4 +1,4 @@
-"""What a workflow has instead of `asyncio.gather`, `asyncio.sleep` and `print`."""
+"""The words of a workflow in place of `asyncio.gather`, `asyncio.sleep` and `print`."""
 
 from __future__ import annotations
 

@@ -312,7 +312,7 @@ def _local(expressions: Expressions, node: ast.Call, name: str) -> TypedQuery:
         return expressions.unit.refused(node, "HF021", message, help_)
     entry = expressions.environment.entries.get(name)
     if isinstance(entry, Held) and is_refused(entry.type):
-        # What the name holds was refused already, such as an import inside of the workflow.
+        # The value of the name was refused already, such as an import inside of the workflow.
         return REFUSED_EXPRESSION
     if isinstance(entry, Held) and isinstance(entry.type, RequestOf):
         message = f"`{name}` is the received request here, and no function"

@@ -106,7 +106,7 @@ def is_exactly(unit: Unit, wanted: ast.expr, value: TypedQuery) -> TypedQuery | 
 
 def split_errors(unit: Unit, wanted: ast.expr, type_: Type) -> tuple[Type, Type] | None:
     """Return the types of a value after `isinstance(err, CardDeclined)` was true, and after it was
-    false. None when it is no question about errors.
+    false. None when it is not a question about errors.
     """
     classes, error = _classes(unit, wanted, type_), error_in(type_)
     if classes is None or error is None:
@@ -121,7 +121,7 @@ def split_errors(unit: Unit, wanted: ast.expr, type_: Type) -> tuple[Type, Type]
 def _classes(unit: Unit, wanted: ast.expr, type_: Type) -> list[type[Exception]] | None:
     """Return the classes of errors with which an error is compared.
 
-    None when one is no class of errors, or when it may be the class of an expression's error.
+    None when one is not a class of errors, or when it may be the class of an expression's error.
     """
     parts = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
     found = [unit.outside(part) for part in parts]

@@ -20,12 +20,13 @@ from holdfast.compiler.expressions.query import (
     TRUE,
     Binary,
     Conditional,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.sets import is_hashable, members
 from holdfast.compiler.library_calls import note_failure
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.types.types import (
     BOOL,
     NEVER,
@@ -87,13 +88,7 @@ def lower_truth_of_operands(expressions: Expressions, node: ast.BoolOp) -> Typed
     for before, value in itertools.pairwise(node.values):
         place = place.inside(CONDITION).narrowed(before, is_true=is_and)
         found.append(place.truth(value))
-    if any(is_refused(one.type) for one in found):
-        return REFUSED_EXPRESSION
-    result = found[-1]
-    for one in reversed(found[:-1]):
-        query = connect(one, result, is_and=is_and)
-        result = TypedQuery(query, BOOL, fails_of(one, result))
-    return result
+    return _connected(found, is_and=is_and)
 
 
 def connect(left: TypedQuery, right: TypedQuery, *, is_and: bool) -> QueryTree:
@@ -112,7 +107,12 @@ def lower_conditional(expressions: Expressions, node: ast.IfExp) -> TypedQuery:
     place = expressions.inside(CONDITION)
     then = place.narrowed(node.test, is_true=True).lower(node.body)
     otherwise = place.narrowed(node.test, is_true=False).lower(node.orelse)
-    if any(map(is_refused, (test.type, then.type, otherwise.type))):
+    return chosen(test, then, otherwise)
+
+
+def chosen(test: TypedQuery, then: TypedQuery, otherwise: TypedQuery) -> TypedQuery:
+    """Return the value of one of two expressions."""
+    if is_refused(test.type, then.type, otherwise.type):
         return REFUSED_EXPRESSION
     query = Conditional(test.query, then.query, otherwise.query)
     return TypedQuery(query, join(then.type, otherwise.type), fails_of(test, then, otherwise))
@@ -145,7 +145,7 @@ def lower_comparison(expressions: Expressions, node: ast.Compare) -> TypedQuery:
         left = right
         right = _comparand(expressions.inside(CONDITION), left, operator, comparator)
         found.append(compare(unit, node, operator, left, right))
-    return _all_of(found)
+    return _connected(found, is_and=True)
 
 
 def _of_class(expressions: Expressions, node: ast.Compare) -> TypedQuery | None:
@@ -164,30 +164,26 @@ def _of_class(expressions: Expressions, node: ast.Compare) -> TypedQuery | None:
     is_negative = isinstance(operator, ast.IsNot | ast.NotEq)
     error = is_exactly(expressions.unit, wanted, found)
     if error is not None:
-        query = FunctionCall("not", (error.query,)) if is_negative else error.query
+        query = invoke("not", error.query) if is_negative else error.query
         return TypedQuery(query, BOOL, error.fails)
     cls = expressions.unit.outside(wanted)
     if cls not in (str, int, bool, list, dict) or not is_json(found.type):
         return None
-    test: ast.expr = ast.Call(ast.Name("isinstance", ast.Load()), [value, wanted], [])
+    test: ast.expr = ast.Call(load("isinstance"), [value, wanted], [])
     if cls is int:
-        flag = ast.Call(
-            ast.Name("isinstance", ast.Load()), [value, ast.Name("bool", ast.Load())], []
-        )
+        flag = ast.Call(load("isinstance"), [value, load("bool")], [])
         test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), flag)])
     whole = ast.UnaryOp(ast.Not(), test) if is_negative else test
-    for part in ast.walk(whole):
-        if isinstance(part, ast.expr) and not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return expressions.lower(expressions.unit.rewritten(node, whole))
+    return expressions.lower(expressions.unit.rewritten(node, located(whole, node)))
 
 
-def _all_of(tests: list[TypedQuery]) -> TypedQuery:
+def _connected(tests: list[TypedQuery], *, is_and: bool) -> TypedQuery:
+    """Return `a and b and c`, or the same with `or`."""
     if any(is_refused(test.type) for test in tests):
         return REFUSED_EXPRESSION
     result = tests[-1]
     for test in reversed(tests[:-1]):
-        query = connect(test, result, is_and=True)
+        query = connect(test, result, is_and=is_and)
         result = TypedQuery(query, BOOL, fails_of(test, result))
     return result
 

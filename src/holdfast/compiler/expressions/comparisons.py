@@ -9,14 +9,14 @@ from typing import Any, Final
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, Unit, fails_of
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.durations import in_seconds
-from holdfast.compiler.expressions.moments import compared_moments
+from holdfast.compiler.expressions.moments import are_moments, compared_moments
 from holdfast.compiler.expressions.operators import SYMBOLS, as_number
 from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.set_values import compared_sets, is_any, is_scalar
 from holdfast.compiler.expressions.unknowns import beside, in_any, ordered
@@ -92,7 +92,7 @@ def compare(
         case ast.In() | ast.NotIn():
             found = _membership(unit, node, left, right)
             is_negative = isinstance(operator, ast.NotIn)
-            query = FunctionCall("not", (found.query,)) if is_negative else found.query
+            query = invoke("not", found.query) if is_negative else found.query
             return TypedQuery(query, found.type, fails | found.fails)
         case _:
             return _order(unit, node, SYMBOLS[type(operator)], left, right)
@@ -130,7 +130,7 @@ def _equal(left: QueryTree, right: QueryTree, is_negative: bool) -> QueryTree:
 def _equality(
     unit: Unit, node: ast.expr, operator: ast.cmpop, left: TypedQuery, right: TypedQuery
 ) -> TypedQuery:
-    if left.type == right.type == DATETIME:
+    if are_moments(left, right):
         return compared_moments("!=" if isinstance(operator, ast.NotEq) else "=", left, right)
     if not are_comparable(left.type, right.type):
         return _refused_equality(unit, node, left.type, right.type)
@@ -263,7 +263,7 @@ def _order(
     unit: Unit, node: ast.expr, symbol: str, left: TypedQuery, right: TypedQuery
 ) -> TypedQuery:
     left, right = in_seconds(left), in_seconds(right)
-    if left.type == right.type == DATETIME:
+    if are_moments(left, right):
         return compared_moments(symbol, left, right)
     if left.type == right.type == UNKNOWN:
         return ordered(symbol, left, right)
@@ -300,9 +300,9 @@ def _order_help(unit: Unit, node: ast.expr, left: Type, right: Type) -> str:
 def _membership(unit: Unit, node: ast.expr, item: TypedQuery, of: TypedQuery) -> TypedQuery:
     key = sought(of.type, item) if isinstance(of.type, DictOf) else None
     if key is not None:
-        return TypedQuery(FunctionCall("exists", (FunctionCall("lookup", (of.query, key)),)), BOOL)
+        return TypedQuery(invoke("exists", invoke("lookup", of.query, key)), BOOL)
     if is_text(as_text(of.type)) and is_text(as_text(item.type)):
-        return TypedQuery(FunctionCall("contains", (of.query, item.query)), BOOL)
+        return TypedQuery(invoke("contains", of.query, item.query), BOOL)
     if of.type == UNKNOWN and is_text(item.type):
         return in_any(item, of)
     element = of.type.element if isinstance(of.type, SetOf) else element_of(of.type)

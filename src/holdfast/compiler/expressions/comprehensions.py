@@ -21,18 +21,19 @@ from holdfast.compiler.context import (
 )
 from holdfast.compiler.expressions.dict_keys import with_key, written
 from holdfast.compiler.expressions.displays import NO_ENTRIES, refuse_key
+from holdfast.compiler.expressions.gathering import gathered
 from holdfast.compiler.expressions.iteration import LoopVariable, Walk, bind, walk
 from holdfast.compiler.expressions.query import (
-    ArrayOf,
     ComputedEntry,
-    Conditional,
     Flat,
-    FunctionCall,
     FunctionLiteral,
     QueryTree,
     Variable,
+    invoke,
     items_of,
+    mapped,
 )
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.types.types import (
     DictOf,
     ListOf,
@@ -65,13 +66,13 @@ def lower_dict_comprehension(expressions: Expressions, node: ast.DictComp) -> Ty
     entries = _through(expressions, node, node.generators, entry)
     if not isinstance(entries.type, ListOf) or not isinstance(entries.type.element, DictOf):
         return REFUSED_EXPRESSION
-    return TypedQuery(FunctionCall("merge", (entries.query,)), entries.type.element, entries.fails)
+    return TypedQuery(invoke("merge", entries.query), entries.type.element, entries.fails)
 
 
 def lower_rows(expressions: Expressions, node: ast.expr) -> TypedQuery:
     """Lower `d.items()` or `enumerate(xs)` to a list of the pairs."""
     entry = ast.comprehension(ast.Name("entry", ast.Store()), node, [], is_async=0)
-    name = ast.copy_location(ast.Name("entry", ast.Load()), node)
+    name = ast.copy_location(load("entry"), node)
     return _through(expressions, node, [entry], lambda inner: inner.lower(name))
 
 
@@ -97,7 +98,8 @@ def _through(
     if is_last:
         query = _listed(through, parameters, test, value)
         return TypedQuery(query, ListOf(value.type), fails_of(*parts))
-    query = _reduced(through.items.query, parameters, test, value.query)
+    passes = None if test is None else test.query
+    query = gathered(through.items.query, parameters, value.query, passes)
     return TypedQuery(query, value.type, fails_of(*parts))
 
 
@@ -151,22 +153,10 @@ def _listed(
     )
     if not is_exact:
         one = items_of(value.query, is_list=is_list(value.type))
-        return _reduced(items, parameters, test, one)
+        return gathered(items, parameters, one, None if test is None else test.query)
     names = tuple(parameter.name for parameter in parameters)
     if test is not None:
-        items = FunctionCall("filter", (items, FunctionLiteral(names, test.query)))
+        items = invoke("filter", items, FunctionLiteral(names, test.query))
     if value.query == parameters[0] and isinstance(through.element, LoopVariable):
         return items if test is None else Flat(items)
-    return Flat(FunctionCall("map", (items, FunctionLiteral(names, value.query))))
-
-
-def _reduced(
-    items: QueryTree, parameters: tuple[Variable, ...], test: TypedQuery | None, some: QueryTree
-) -> QueryTree:
-    """Return one list: the lists `some` of all items, one after the other."""
-    done = Variable("_done")
-    longer: QueryTree = FunctionCall("append", (done, some))
-    if test is not None:
-        longer = Conditional(test.query, longer, done)
-    names = (done.name, *(parameter.name for parameter in parameters))
-    return FunctionCall("reduce", (items, FunctionLiteral(names, longer), ArrayOf(())))
+    return mapped(items, names, value.query)

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
 from holdfast.compiler.expressions.durations import written
 from holdfast.compiler.expressions.fields import known_fields
-from holdfast.compiler.expressions.query import ArrayOf, FunctionCall, ObjectOf, literal
+from holdfast.compiler.expressions.query import ArrayOf, ObjectOf, invoke, literal
 from holdfast.compiler.types.models import ModelField, conversion, fields_of, fits, obstacle_of
 from holdfast.compiler.types.types import REFUSED, ModelOf, describe_exactly, is_refused
 
@@ -114,7 +114,7 @@ def copy_with(lowering: Lowering, node: ast.Call, value: TypedQuery, type_: Mode
     if len(unit.diagnostics) > problems or any(is_refused(one.type) for one in given.values()):
         return TypedQuery(REFUSED_EXPRESSION.query, REFUSED)
     changes = ObjectOf(tuple((name, one.query) for name, one in given.items()))
-    query = FunctionCall("merge", (ArrayOf((value.query, changes)),))
+    query = invoke("merge", ArrayOf((value.query, changes)))
     return TypedQuery(query, type_, fails_of(value, *given.values()))
 
 

@@ -15,12 +15,12 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Constant,
-    FunctionCall,
     FunctionLiteral,
     ObjectOf,
     QueryTree,
     Variable,
     hold,
+    invoke,
 )
 from holdfast.compiler.types.types import (
     INT,
@@ -71,7 +71,7 @@ def _of_dict(expressions: Expressions, more: ast.expr, start: TypedQuery) -> Typ
         return expressions.unit.refused(more, "HF040", message, "{key: 1 for key in names}")
 
     def build(held: QueryTree) -> QueryTree:
-        one = FunctionCall("lookup", (held, _ITEM))
+        one = invoke("lookup", held, _ITEM)
         return _added(texts_of_keys(held), _ITEM, one, start.query)
 
     return TypedQuery(hold(given.query, build, "_given"), type_, fails_of(start, given))
@@ -100,8 +100,8 @@ def _refused_keys(expressions: Expressions, more: ast.expr, key: Type, help_: st
 
 def _added(items: QueryTree, text: QueryTree, number: QueryTree, start: QueryTree) -> QueryTree:
     """Return the dict with a number more under the text of each item."""
-    old = FunctionCall("lookup", (_DONE, text))
-    total = Conditional(FunctionCall("exists", (old,)), Binary("+", old, number), number)
-    longer = FunctionCall("merge", (ArrayOf((_DONE, ComputedEntry(text, total))),))
+    old = invoke("lookup", _DONE, text)
+    total = Conditional(invoke("exists", old), Binary("+", old, number), number)
+    longer = invoke("merge", ArrayOf((_DONE, ComputedEntry(text, total))))
     step = FunctionLiteral((_DONE.name, _ITEM.name), longer)
-    return FunctionCall("reduce", (items, step, start))
+    return invoke("reduce", items, step, start)

@@ -41,6 +41,7 @@ from holdfast.compiler.types.types import (
     join_all,
     join_keys,
     members_of,
+    parts_of,
 )
 
 
@@ -208,13 +209,7 @@ def _is_mixed(type_: Type) -> bool:
 
 
 def _may_hold_int(type_: Type) -> bool:
-    match type_:
-        case ListOf(inner) | SetOf(inner) | DictOf(inner):
-            return _may_hold_int(inner)
-        case TupleOf(parts) | Union(parts):
-            return any(map(_may_hold_int, parts))
-        case _:
-            return type_ in (INT, UNKNOWN)
+    return any(one in (INT, UNKNOWN) for one in parts_of(type_))
 
 
 def _with_ints(declared: Type) -> Type:

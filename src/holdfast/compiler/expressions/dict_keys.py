@@ -13,10 +13,10 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.expressions.query import (
     Constant,
     Flat,
-    FunctionCall,
-    FunctionLiteral,
     QueryTree,
     Variable,
+    invoke,
+    mapped,
 )
 from holdfast.compiler.types.types import (
     BOOL,
@@ -32,7 +32,7 @@ from holdfast.compiler.types.types import (
     key_type,
 )
 
-#: What keys can be.
+#: The types of keys, in words.
 KEYS: Final = "texts, ints or members of an enum"
 
 
@@ -42,12 +42,12 @@ def written(key: TypedQuery) -> QueryTree:
         return key.query
     if isinstance(key.query, Constant):
         return Constant(str(key.query.value))
-    return FunctionCall("string", (key.query,))
+    return invoke("string", key.query)
 
 
 def read(text: QueryTree, key: Type) -> QueryTree:
     """Return the key of the type whose text this is."""
-    return FunctionCall("number", (text,)) if is_number_key(key) else text
+    return invoke("number", text) if is_number_key(key) else text
 
 
 def sought(dict_: DictOf, key: TypedQuery) -> QueryTree | None:
@@ -88,12 +88,12 @@ def keys_of(mapping: TypedQuery) -> TypedQuery:
     key = mapping.type.key
     if is_number_key(key):
         text = Variable("_key")
-        texts = Flat(FunctionCall("map", (texts, FunctionLiteral((text.name,), read(text, key)))))
+        texts = mapped(texts, (text.name,), read(text, key))
     return TypedQuery(texts, ListOf(key), mapping.fails)
 
 
 def texts_of_keys(mapping: QueryTree) -> QueryTree:
-    return Flat(FunctionCall("keys", (mapping,)))
+    return Flat(invoke("keys", mapping))
 
 
 def key_help(own: DictOf, key: Type, text: str) -> str:

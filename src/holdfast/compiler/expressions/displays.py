@@ -11,9 +11,9 @@ from holdfast.compiler.expressions.query import (
     ArrayOf,
     ComputedEntry,
     Constant,
-    FunctionCall,
     ObjectOf,
     QueryTree,
+    invoke,
     item_of,
 )
 from holdfast.compiler.types.types import (
@@ -63,7 +63,7 @@ def _spread(lowering: Lowering, nodes: list[ast.expr]) -> TypedQuery:
         return REFUSED_EXPRESSION
     query = parts[0].query
     for part in parts[1:]:
-        query = FunctionCall("append", (query, part.query))
+        query = invoke("append", query, part.query)
     type_ = join_all(part.type for part in parts)
     return TypedQuery(query, type_, fails_of(*parts))
 
@@ -141,4 +141,4 @@ def _merged(keys: list[TypedQuery | None], values: list[TypedQuery]) -> QueryTre
         value.query if key is None else ComputedEntry(written(key), value.query)
         for key, value in pairs
     )
-    return FunctionCall("merge", (ArrayOf(tuple(parts)),))
+    return invoke("merge", ArrayOf(tuple(parts)))

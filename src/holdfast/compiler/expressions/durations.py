@@ -12,15 +12,15 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     FieldOf,
-    Flat,
-    FunctionCall,
-    FunctionLiteral,
     ObjectOf,
     QueryTree,
     Regex,
     Variable,
     failure,
     hold,
+    invoke,
+    is_kind,
+    mapped,
 )
 from holdfast.compiler.types.iso import UNIT_SECONDS, iso_of
 from holdfast.compiler.types.types import (
@@ -58,7 +58,7 @@ def in_seconds(value: TypedQuery) -> TypedQuery:
     def build(held: QueryTree) -> QueryTree:
         if is_text:
             return _parsed(held)
-        is_number = Binary("=", FunctionCall("type", (held,)), Constant("number"))
+        is_number = is_kind(held, "number")
         return Conditional(is_number, held, _parsed(held))
 
     query = hold(value.query, build, "_duration")
@@ -74,7 +74,7 @@ def with_fraction(value: TypedQuery) -> TypedQuery:
 
 
 def is_whole(seconds: QueryTree) -> QueryTree:
-    return Binary("=", FunctionCall("floor", (seconds,)), seconds)
+    return Binary("=", invoke("floor", seconds), seconds)
 
 
 def _parsed(text: QueryTree) -> QueryTree:
@@ -84,20 +84,14 @@ def _parsed(text: QueryTree) -> QueryTree:
 
 def _read(text: QueryTree, *, is_checked: bool) -> QueryTree:
     part = FieldOf(Variable("_part"), "match")
-    amount = FunctionCall(
-        "number", (FunctionCall("substring", (part, Constant(0), _before_last(part))),)
-    )
+    amount = invoke("number", invoke("substring", part, Constant(0), _before_last(part)))
     units = ObjectOf(tuple((unit, Constant(size)) for unit, size in UNIT_SECONDS.items()))
-    size = FunctionCall("lookup", (units, FunctionCall("substring", (part, Constant(-1)))))
-    each = FunctionLiteral(("_part",), Binary("*", amount, size))
-    total = FunctionCall(
-        "sum", (Flat(FunctionCall("map", (FunctionCall("match", (text, _PARTS)), each))),)
-    )
+    size = invoke("lookup", units, invoke("substring", part, Constant(-1)))
+    parts = invoke("match", text, _PARTS)
+    total = invoke("sum", mapped(parts, ("_part",), Binary("*", amount, size)))
 
     def signed(held: QueryTree) -> QueryTree:
-        is_negative = Binary(
-            "=", FunctionCall("substring", (text, Constant(0), Constant(1))), _MINUS
-        )
+        is_negative = Binary("=", invoke("substring", text, Constant(0), Constant(1)), _MINUS)
         number = Conditional(is_negative, Binary("-", Constant(0), held), held)
         return Conditional(is_whole(held), number, failure(FRACTION)) if is_checked else number
 
@@ -109,7 +103,7 @@ _MINUS: Final = Constant("-")
 
 
 def _before_last(text: QueryTree) -> QueryTree:
-    return Binary("-", FunctionCall("length", (text,)), Constant(1))
+    return Binary("-", invoke("length", text), Constant(1))
 
 
 def written(value: TypedQuery) -> TypedQuery:
@@ -125,7 +119,7 @@ def written(value: TypedQuery) -> TypedQuery:
     def build(held: QueryTree) -> QueryTree:
         if value.type == DURATION:
             return _iso(held)
-        is_number = Binary("=", FunctionCall("type", (held,)), Constant("number"))
+        is_number = is_kind(held, "number")
         return Conditional(is_number, _iso(held), held)
 
     return TypedQuery(hold(value.query, build, "_duration"), type_, value.fails)
@@ -133,7 +127,7 @@ def written(value: TypedQuery) -> TypedQuery:
 
 def _iso(seconds: QueryTree) -> QueryTree:
     """Return the ISO 8601 duration of seconds: -86430 gives `"-P1DT30S"`."""
-    return hold(FunctionCall("abs", (seconds,)), lambda size: _signed(seconds, size), "_size")
+    return hold(invoke("abs", seconds), lambda size: _signed(seconds, size), "_size")
 
 
 def _signed(seconds: QueryTree, size: QueryTree) -> QueryTree:
@@ -154,7 +148,7 @@ def _amounts(size: QueryTree, units: str) -> QueryTree:
     found: QueryTree | None = None
     for unit in units:
         amount = _whole(_rest(size, unit), UNIT_SECONDS[unit])
-        text = Binary("&", FunctionCall("string", (amount,)), Constant(unit))
+        text = Binary("&", invoke("string", amount), Constant(unit))
         part = Conditional(Binary(">", amount, Constant(0)), text, _EMPTY)
         found = part if found is None else Binary("&", found, part)
     assert found is not None
@@ -171,7 +165,7 @@ def _rest(size: QueryTree, unit: str) -> QueryTree:
 
 
 def _whole(size: QueryTree, seconds: int) -> QueryTree:
-    return FunctionCall("floor", (Binary("/", size, Constant(seconds)),))
+    return invoke("floor", Binary("/", size, Constant(seconds)))
 
 
 _EMPTY: Final = Constant("")

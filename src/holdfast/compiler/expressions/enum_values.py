@@ -12,11 +12,11 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     QueryTree,
     failure,
     guard,
     hold,
+    invoke,
     literal,
 )
 from holdfast.compiler.expressions.unknowns import key_of_any
@@ -99,7 +99,7 @@ def member_by_name(lowering: Lowering, node: ast.Subscript) -> TypedQuery | None
     if not is_text(name.type):
         return None
     table = literal({key: member.value for key, member in cls.__members__.items()})
-    found = FunctionCall("lookup", (table, name.query))
+    found = invoke("lookup", table, name.query)
     query = guard(found, f"KeyError: {lowering.unit.text(node)}")
     return TypedQuery(query, EnumOf(cls), name.fails | {"KeyError"})
 

@@ -16,11 +16,11 @@ from holdfast.compiler.expressions.query import (
     TRUE,
     ArrayOf,
     Binary,
-    Constant,
     FieldOf,
-    FunctionCall,
     ObjectOf,
     QueryTree,
+    invoke,
+    is_kind,
 )
 from holdfast.compiler.types.models import fields_of
 from holdfast.compiler.types.types import (
@@ -50,7 +50,7 @@ def marked(value: TypedQuery) -> TypedQuery:
 
 
 def with_mark(error: QueryTree, mark: str) -> QueryTree:
-    return FunctionCall("merge", (ArrayOf((error, ObjectOf(((mark, TRUE),)))),))
+    return invoke("merge", ArrayOf((error, ObjectOf(((mark, TRUE),)))))
 
 
 def error_in(type_: Type) -> ErrorOf | None:
@@ -82,12 +82,12 @@ def is_object_with(value: QueryTree, name: str) -> QueryTree:
 
 
 def _is_object(value: QueryTree) -> QueryTree:
-    return Binary("=", FunctionCall("type", (value,)), Constant("object"))
+    return is_kind(value, "object")
 
 
 def _with_field(is_object: QueryTree, value: QueryTree, name: str) -> QueryTree:
     # The test of the kind comes first, because `list.field` reads the field of each item.
-    return Binary("and", is_object, FunctionCall("exists", (FieldOf(value, name),)))
+    return Binary("and", is_object, invoke("exists", FieldOf(value, name)))
 
 
 def _may_be_object(member: Type) -> bool:

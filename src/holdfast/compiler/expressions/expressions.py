@@ -46,10 +46,10 @@ from holdfast.compiler.expressions.outside import INTEGER_MAX, from_outside
 from holdfast.compiler.expressions.query import (
     Constant,
     FieldOf,
-    FunctionCall,
     ItemOf,
     Variable,
     field_of_error,
+    invoke,
 )
 from holdfast.compiler.expressions.regexes import compared_match, truth_of_match
 from holdfast.compiler.expressions.rewrites import plain_form
@@ -147,7 +147,7 @@ class Expressions:
                 return step or operators.arithmetic(self.unit, node, operator, *pair)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 value = self.truth(operand)
-                return TypedQuery(FunctionCall("not", (value.query,)), value.type, value.fails)
+                return TypedQuery(invoke("not", value.query), value.type, value.fails)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return operators.negate(self.unit, node, self.lower(operand))
             case ast.BoolOp():
@@ -336,7 +336,7 @@ class Expressions:
             case type_ if type_ == NEVER:
                 return TypedQuery(FieldOf(base.query, node.attr), NEVER, base.fails)
             case type_ if type_ == UUID and node.attr == "hex":
-                digits = FunctionCall("replace", (base.query, Constant("-"), Constant("")))
+                digits = invoke("replace", base.query, Constant("-"), Constant(""))
                 return TypedQuery(digits, STR, base.fails)
             case _ if (part := part_of(base, node.attr)) is not None:
                 return part

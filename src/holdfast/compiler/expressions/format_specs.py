@@ -10,9 +10,9 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.rounding import PLACES_MAX, digits, rounded_text
 from holdfast.compiler.types.types import INT, is_numeric, is_text, is_text_enum
@@ -48,7 +48,7 @@ def _text_format(text: QueryTree, spec: re.Match[str]) -> QueryTree | None:
         return None
     if spec["places"] is not None:
         size = Constant(int(spec["places"]))
-        text = FunctionCall("substring", (text, Constant(0), size))
+        text = invoke("substring", text, Constant(0), size)
     return aligned(text, spec, "<")
 
 
@@ -57,7 +57,7 @@ def _int_format(number: QueryTree, spec: re.Match[str]) -> QueryTree:
         return aligned(digits(number, has_commas=bool(spec["comma"])), spec, ">")
 
     def build(held: QueryTree) -> QueryTree:
-        size = digits(FunctionCall("abs", (held,)), has_commas=bool(spec["comma"]))
+        size = digits(invoke("abs", held), has_commas=bool(spec["comma"]))
         return _signed(held, size, spec)
 
     return hold(number, build, "_number")
@@ -90,7 +90,7 @@ def _signed(number: QueryTree, size: QueryTree, spec: re.Match[str]) -> QueryTre
         room: QueryTree = Constant(1 - width)
         if not plus:
             room = Conditional(is_negative, room, Constant(-width))
-        size = FunctionCall("pad", (size, room, Constant("0")))
+        size = invoke("pad", size, room, Constant("0"))
     text = Binary("&", Conditional(is_negative, Constant("-"), Constant(plus)), size)
     return text if spec["zero"] else aligned(text, spec, ">")
 
@@ -102,13 +102,13 @@ def aligned(text: QueryTree, spec: re.Match[str], default: str) -> QueryTree:
     side = spec["align"] or default
     if side == "^":
         return hold(text, lambda held: _centred(held, width, fill), "_text")
-    return FunctionCall("pad", (text, Constant(width if side == "<" else -width), fill))
+    return invoke("pad", text, Constant(width if side == "<" else -width), fill)
 
 
 def _centred(text: QueryTree, width: int, fill: QueryTree) -> QueryTree:
     """Return the text in the middle. Where the room is odd, Python puts one more on the right."""
-    size = FunctionCall("length", (text,))
+    size = invoke("length", text)
     half = Binary("/", Binary("-", Constant(width), size), Constant(2))
-    end = Binary("+", size, FunctionCall("floor", (half,)))
-    padded = FunctionCall("pad", (text, Binary("-", Constant(0), end), fill))
-    return FunctionCall("pad", (padded, Constant(width), fill))
+    end = Binary("+", size, invoke("floor", half))
+    padded = invoke("pad", text, Binary("-", Constant(0), end), fill)
+    return invoke("pad", padded, Constant(width), fill)

@@ -12,6 +12,7 @@ from string import Formatter
 from typing import Final
 
 from holdfast.compiler.context import Lowering, TypedQuery
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.types.types import FLOAT, INT, ListOf, TupleOf
 
 _PERCENT: Final = re.compile(r"%(?:[sd%]|\.[0-9]f)")
@@ -50,10 +51,7 @@ def lower_percent(lowering: Lowering, node: ast.BinOp) -> TypedQuery | None:
 
 def _joined(lowering: Lowering, node: ast.expr, parts: list[ast.expr]) -> TypedQuery:
     """Lower the f-string. Each pass uses the same one, because steps may compute its parts."""
-    whole = ast.copy_location(ast.JoinedStr(parts), node)
-    for part in ast.walk(whole):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
+    whole = located(ast.JoinedStr(parts), node)
     return lowering.lower(lowering.unit.rewritten(node, whole))
 
 

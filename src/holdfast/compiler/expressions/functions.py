@@ -34,14 +34,14 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     FieldOf,
-    Flat,
-    FunctionCall,
     FunctionLiteral,
     ItemOf,
     QueryTree,
     Variable,
     guard,
     hold,
+    invoke,
+    mapped,
 )
 from holdfast.compiler.expressions.reductions import lower_reduce
 from holdfast.compiler.expressions.rounding import PLACES_MAX, rounded
@@ -49,9 +49,16 @@ from holdfast.compiler.expressions.sets import lower_set, without_order
 from holdfast.compiler.expressions.strings import as_int, int_of_any, towards_zero
 from holdfast.compiler.expressions.sums import float_sum
 from holdfast.compiler.expressions.text import text_of
-from holdfast.compiler.expressions.unknowns import NUMBER, as_numeric, numbers_of, size_of_any
+from holdfast.compiler.expressions.unknowns import (
+    NUMBER,
+    as_numeric,
+    number_of,
+    numbers_of,
+    size_of_any,
+)
 from holdfast.compiler.expressions.zips import lower_zip
 from holdfast.compiler.library_calls import as_library_step, is_caught
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.models import fits
 from holdfast.compiler.types.types import (
@@ -89,13 +96,9 @@ _START_TIME: Final = FieldOf(EXECUTION, "StartTime")
 #: The start of the execution as pydantic writes a moment: with six digits of a second or none. The
 #: context object has it with three.
 _STARTED: Final = Conditional(
-    Binary(
-        "=", FunctionCall("substring", (_START_TIME, Constant(19), Constant(4))), Constant(".000")
-    ),
-    Binary("&", FunctionCall("substring", (_START_TIME, Constant(0), Constant(19))), Constant("Z")),
-    Binary(
-        "&", FunctionCall("substring", (_START_TIME, Constant(0), Constant(23))), Constant("000Z")
-    ),
+    Binary("=", invoke("substring", _START_TIME, Constant(19), Constant(4)), Constant(".000")),
+    Binary("&", invoke("substring", _START_TIME, Constant(0), Constant(19)), Constant("Z")),
+    Binary("&", invoke("substring", _START_TIME, Constant(0), Constant(23)), Constant("000Z")),
 )
 _PURE_HELP: Final = "call it inside a @pure function"
 
@@ -149,9 +152,8 @@ def _replace(lowering: Expressions, node: ast.Call) -> TypedQuery:
         return refuse_call(lowering, node, "takes a dataclass", 'replace(cart, status="closed")')
     names = [ast.copy_location(ast.Constant(word.arg), word.value) for word in node.keywords]
     changes = ast.Dict(list(names), [word.value for word in node.keywords])
-    update = [ast.keyword("update", ast.copy_location(changes, node))]
-    call = ast.copy_location(ast.Call(node.func, [], update), node)
-    return copy_with(lowering, call, value, value.type)
+    call = ast.Call(node.func, [], [ast.keyword("update", changes)])
+    return copy_with(lowering, located(call, node), value, value.type)
 
 
 def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
@@ -165,11 +167,11 @@ def _len(lowering: Expressions, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     match value.type:
         case ListOf() | SetOf() | TupleOf():
-            query: QueryTree = FunctionCall("count", (value.query,))
+            query: QueryTree = invoke("count", value.query)
         case DictOf():
-            query = FunctionCall("count", (FunctionCall("keys", (value.query,)),))
+            query = invoke("count", invoke("keys", value.query))
         case type_ if is_text(as_text(type_)):
-            query = FunctionCall("length", (value.query,))
+            query = invoke("length", value.query)
         case type_ if type_ == UNKNOWN:
             return size_of_any(value)
         case type_:
@@ -197,8 +199,7 @@ def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
     if isinstance(start.type, ListOf):
         return _joined_lists(items, start) or _no_form(lowering, node, items.type)
     if element == BOOL:
-        one = Conditional(Variable("_item"), Constant(1), Constant(0))
-        ones = Flat(FunctionCall("map", (items.query, FunctionLiteral(("_item",), one))))
+        ones = mapped(items.query, ("_item",), number_of(Variable("_item")))
         items, element = TypedQuery(ones, ListOf(INT), items.fails), INT
     if element == UNKNOWN and is_numeric(start.type):
         numbers = numbers_of(items)
@@ -210,7 +211,7 @@ def _sum(lowering: Expressions, node: ast.Call) -> TypedQuery:
         # Without an item the sum is `start`, so it is an int in Python.
         type_ = join(FLOAT, start.type)
         return TypedQuery(float_sum(items.query, start.query), type_, fails_of(items, start))
-    total = FunctionCall("sum", (items.query,))
+    total = invoke("sum", items.query)
     if start.query != Constant(0):
         total = Binary("+", start.query, total)
     return TypedQuery(total, INT, fails_of(items, start))
@@ -222,9 +223,9 @@ def _joined_lists(rows: TypedQuery, start: TypedQuery) -> TypedQuery | None:
     assert isinstance(start.type, ListOf)
     if row != NEVER and (not isinstance(row, ListOf) or row.is_tuple != start.type.is_tuple):
         return None
-    longer = FunctionCall("append", (Variable("_done"), Variable("_row")))
+    longer = invoke("append", Variable("_done"), Variable("_row"))
     step = FunctionLiteral(("_done", "_row"), longer)
-    query = FunctionCall("reduce", (rows.query, step, start.query))
+    query = invoke("reduce", rows.query, step, start.query)
     return TypedQuery(query, join(start.type, row or NEVER), fails_of(rows, start))
 
 
@@ -244,7 +245,7 @@ def _abs(lowering: Expressions, node: ast.Call) -> TypedQuery:
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
     type_ = UNKNOWN if value.type == NUMBER else value.type
-    return TypedQuery(FunctionCall("abs", (value.query,)), type_, value.fails)
+    return TypedQuery(invoke("abs", value.query), type_, value.fails)
 
 
 def _round(lowering: Expressions, node: ast.Call) -> TypedQuery:
@@ -254,7 +255,7 @@ def _round(lowering: Expressions, node: ast.Call) -> TypedQuery:
     value = as_numeric(_single(lowering, node) or REFUSED_EXPRESSION)
     if not is_numeric(value.type):
         return _no_form(lowering, node, value.type)
-    return TypedQuery(FunctionCall("round", (value.query,)), INT, value.fails)
+    return TypedQuery(invoke("round", value.query), INT, value.fails)
 
 
 def _round_to_places(
@@ -264,7 +265,7 @@ def _round_to_places(
         case ast.Constant(value=int(count)) if value.type == INT and count >= 0:
             return value
         case ast.Constant(value=0) if is_numeric(value.type):
-            return TypedQuery(FunctionCall("round", (value.query,)), FLOAT, value.fails)
+            return TypedQuery(invoke("round", value.query), FLOAT, value.fails)
         case ast.Constant(value=int(count)) if is_numeric(value.type) and 0 < count <= PLACES_MAX:
             query = hold(value.query, lambda held: rounded(held, count), "_number")
             return TypedQuery(query, value.type, value.fails)
@@ -296,13 +297,10 @@ def _format(lowering: Expressions, node: ast.Call) -> TypedQuery:
     """Lower `format(x, ".2f")` like the f-string `f"{x:.2f}"`."""
     match node:
         case ast.Call(args=[value, spec], keywords=[]):
-            parts: list[ast.expr] = [spec]
-            if not isinstance(spec, ast.Constant):
-                parts = [ast.copy_location(ast.FormattedValue(spec, -1), node)]
-            written = ast.copy_location(ast.JoinedStr(parts), node)
-            part = ast.copy_location(ast.FormattedValue(value, -1, written), node)
-            whole = ast.copy_location(ast.JoinedStr([part]), node)
-            return lowering.lower(lowering.unit.rewritten(node, whole))
+            is_constant = isinstance(spec, ast.Constant)
+            written = ast.JoinedStr([spec if is_constant else ast.FormattedValue(spec, -1)])
+            whole = ast.JoinedStr([ast.FormattedValue(value, -1, written)])
+            return lowering.lower(lowering.unit.rewritten(node, located(whole, node)))
     return _str(lowering, node)
 
 
@@ -310,7 +308,7 @@ def _int(lowering: Expressions, node: ast.Call) -> TypedQuery:
     value = _single(lowering, node) or REFUSED_EXPRESSION
     query = value.query
     if value.type == BOOL:
-        return TypedQuery(Conditional(query, Constant(1), Constant(0)), INT, value.fails)
+        return TypedQuery(number_of(query), INT, value.fails)
     if value.type == INT:
         return value
     if is_text(value.type):
@@ -392,10 +390,10 @@ def _quantifier(function: str) -> FunctionRule:
             test = truth(lowering.unit, node, TypedQuery(Variable("_item"), element))
             if is_refused(test.type):
                 return REFUSED_EXPRESSION
-            tests = Flat(FunctionCall("map", (tests, FunctionLiteral(("_item",), test.query))))
+            tests = mapped(tests, ("_item",), test.query)
         if function == "any":
             return TypedQuery(Binary("in", TRUE, tests), BOOL)
-        return TypedQuery(FunctionCall("not", (Binary("in", FALSE, tests),)), BOOL)
+        return TypedQuery(invoke("not", Binary("in", FALSE, tests)), BOOL)
 
     return rule
 
@@ -479,7 +477,7 @@ def _next(lowering: Expressions, node: ast.Call) -> TypedQuery:
         return TypedQuery(query, element, frozenset({"StopIteration"}))
 
     def build(held: QueryTree) -> QueryTree:
-        is_there = Binary(">", FunctionCall("count", (held,)), Constant(0))
+        is_there = Binary(">", invoke("count", held), Constant(0))
         return Conditional(is_there, ItemOf(held, Constant(0)), default.query)
 
     return TypedQuery(hold(found.query, build, "_found"), join(element, default.type))

@@ -14,23 +14,25 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, Helper, TypedQuery, Unit, fails_of
 from holdfast.compiler.environment import Environment, Held, LocalFunction
 from holdfast.compiler.expressions.arguments import given_arguments, is_name
+from holdfast.compiler.expressions.choices import chosen
 from holdfast.compiler.expressions.declared import (
     annotated_type,
     as_declared,
     as_parameter,
     returned_type,
 )
-from holdfast.compiler.expressions.query import NULL, Block, Conditional, Variable
+from holdfast.compiler.expressions.query import NULL, Block, Variable
 from holdfast.compiler.statements.local_names import local_names
 from holdfast.compiler.steps.class_helpers import entered
 from holdfast.compiler.steps.helpers import returns
-from holdfast.compiler.types.types import NONE, Type, is_refused, join
+from holdfast.compiler.types.types import NONE, Type, is_refused
 
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
@@ -51,13 +53,12 @@ def lower_helper(expressions: Expressions, call: ast.Call, helper: Helper) -> Ty
     if opened is None:
         return REFUSED_EXPRESSION
     inner, blocks = opened
-    before, steps_before = len(unit.diagnostics), len(unit.library.steps)
+    steps_before = len(unit.library.steps)
     node = unit.copies[call]
-    body = _Body(inner, returned_type(helper.unit, node)).lower(node.body)
+    with in_body(unit, call, helper):
+        body = _Body(inner, returned_type(helper.unit, node)).lower(node.body)
     if len(unit.library.steps) > steps_before:
         unit.library.helpers.add(helper.node)
-    if len(unit.diagnostics) > before and not helper.is_local:
-        refuse_body(unit, call, helper.name)
     return body if is_refused(body.type) else held_in(blocks, body)
 
 
@@ -120,11 +121,19 @@ def lower_method(expressions: Expressions, call: ast.Call, helper: Helper) -> Ty
     return expressions.unit.refused(call, "HF007", message, "use a loop")
 
 
-def refuse_body(unit: Unit, call: ast.Call, name: str) -> None:
+@contextmanager
+def in_body(unit: Unit, call: ast.Call, helper: Helper) -> Iterator[None]:
+    """Lower the body of a helper. When it has refusals, refuse the call, too, because the body of a
+    helper may be far from the workflow.
+    """
+    before = len(unit.diagnostics)
+    yield
+    if len(unit.diagnostics) == before or helper.is_local:
+        return
     unit.refuse(
         call,
         "HF005",
-        f"`{name}` is a plain function, so its body is part of the workflow: "
+        f"`{helper.name}` is a plain function, so its body is part of the workflow: "
         "see what is refused in it",
         "mend that; or decorate it, if it has no durable call: @task (retried, with I/O) or @pure "
         "(quick, no I/O)",
@@ -193,7 +202,4 @@ class _Body:
             whole = body if returns(body) else [*body, *rest]
             arms.append(_Body(inner, self.declared).lower(whole))
         then, otherwise = arms
-        if any(is_refused(part.type) for part in (test, then, otherwise)):
-            return REFUSED_EXPRESSION
-        query = Conditional(test.query, then.query, otherwise.query)
-        return TypedQuery(query, join(then.type, otherwise.type), fails_of(test, then, otherwise))
+        return chosen(test, then, otherwise)

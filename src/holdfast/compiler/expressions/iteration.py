@@ -18,9 +18,6 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    Flat,
-    FunctionCall,
-    FunctionLiteral,
     ItemOf,
     QueryTree,
     RangeOf,
@@ -28,7 +25,9 @@ from holdfast.compiler.expressions.query import (
     Variable,
     failure,
     hold,
+    invoke,
     item_of,
+    mapped,
 )
 from holdfast.compiler.expressions.unknowns import as_kind, items_of_any
 from holdfast.compiler.types.types import (
@@ -169,9 +168,9 @@ def characters(text: QueryTree) -> QueryTree:
     """
 
     def build(held: QueryTree) -> QueryTree:
-        places = RangeOf(Constant(0), before(FunctionCall("length", (held,))))
-        one = FunctionCall("substring", (held, Variable("_n"), Constant(1)))
-        return Flat(FunctionCall("map", (places, FunctionLiteral(("_n",), one))))
+        places = RangeOf(Constant(0), before(invoke("length", held)))
+        one = invoke("substring", held, Variable("_n"), Constant(1))
+        return mapped(places, ("_n",), one)
 
     return hold(text, build, "_text")
 
@@ -211,12 +210,10 @@ def _range_by_step(lowering: Lowering, node: ast.expr, arguments: list[ast.expr]
 
     def counted(start: QueryTree, by: QueryTree) -> QueryTree:
         distance = Binary("-", last.query, start)
-        steps = FunctionCall("ceil", (Binary("/", distance, by),))
+        steps = invoke("ceil", Binary("/", distance, by))
         number = Variable("_n")
         at = Binary("+", start, Binary("*", number, by))
-        return Flat(
-            FunctionCall("map", (RangeOf(Constant(0), before(steps)), FunctionLiteral(("_n",), at)))
-        )
+        return mapped(RangeOf(Constant(0), before(steps)), ("_n",), at)
 
     query = hold(
         first.query, lambda start: hold(step.query, lambda by: counted(start, by), "_by"), "_first"
@@ -241,7 +238,7 @@ def _reversed(lowering: Lowering, node: ast.expr) -> TypedQuery:
         items = lowering.iterable(node)
     else:
         items = _list(lowering, node, lowering.lower(node))
-    return TypedQuery(FunctionCall("reverse", (items.query,)), items.type, items.fails)
+    return TypedQuery(invoke("reverse", items.query), items.type, items.fails)
 
 
 def before(number: QueryTree) -> QueryTree:
@@ -263,7 +260,7 @@ def _items(mapping: TypedQuery, value_type: Type, key: QueryTree) -> Walk:
     assert isinstance(mapping.type, DictOf)
     own = mapping.type.key
     keys = TypedQuery(texts_of_keys(mapping.query), ListOf(STR), mapping.fails)
-    value = LoopVariable(FunctionCall("lookup", (mapping.query, key)), value_type)
+    value = LoopVariable(invoke("lookup", mapping.query, key), value_type)
     return Walk(keys, LazyTuple((LoopVariable(read(key, own), own), value)))
 
 

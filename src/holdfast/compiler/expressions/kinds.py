@@ -20,9 +20,10 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     FieldOf,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
+    is_kind,
 )
 from holdfast.compiler.types.annotations import is_model
 from holdfast.compiler.types.models import ModelField, fields_of, has_own_keys
@@ -126,8 +127,8 @@ def split(type_: Type, classes: tuple[Any, ...]) -> tuple[Type, Type] | None:
     return inside, join_all(member for member, answer in answers if not answer)
 
 
-#: What a value of unknown type can be: the classes of JSON. A float alone is none of them, because
-#: the JSON of 1.0 is that of the int 1.
+#: The classes of JSON: each value of unknown type has one of them. A float alone is not among
+#: them, because the JSON of 1.0 is that of the int 1.
 _JSON_TYPES: Final[Mapping[tuple[Any, ...], Type]] = MappingProxyType(
     {
         (str,): STR,
@@ -148,12 +149,12 @@ def _json_type(classes: tuple[Any, ...]) -> Type | None:
 
 def _is_json_of(value: QueryTree, inside: Type) -> QueryTree:
     """Return the test whether a value of unknown type is one of these kinds of JSON."""
-    kind = FunctionCall("type", (value,))
+    kind = invoke("type", value)
     tests: list[QueryTree] = []
     for member in members_of(inside):
         is_kind: QueryTree = Binary("=", kind, Constant(_json_kind(member)))
         if member == INT and FLOAT not in members_of(inside):
-            is_whole = Binary("=", FunctionCall("floor", (value,)), value)
+            is_whole = Binary("=", invoke("floor", value), value)
             is_kind = Conditional(is_kind, is_whole, FALSE)
         tests.append(is_kind)
     found = tests[0]
@@ -204,10 +205,7 @@ def told_apart(value: QueryTree, inside: Type, outside: Type) -> QueryTree | Non
     kinds, others = {*map(_json_kind, yes)}, {*map(_json_kind, no)}
     if "" in kinds | others or not kinds & others <= {"object"}:
         return None
-    tests: list[QueryTree] = [
-        Binary("=", FunctionCall("type", (value,)), Constant(kind))
-        for kind in sorted(kinds - others)
-    ]
+    tests: list[QueryTree] = [is_kind(value, kind) for kind in sorted(kinds - others)]
     if kinds & others:
         by_model = _by_model(value, yes, no)
         if by_model is None:
@@ -227,7 +225,7 @@ def _next_to_errors(value: QueryTree, inside: Type, outside: Type) -> QueryTree 
         return None
     if error_in(inside) is not None:
         return test if others == FALSE else Binary("or", test, others)
-    is_other = FunctionCall("not", (test,))
+    is_other = invoke("not", test)
     return is_other if others == TRUE else Binary("and", is_other, others)
 
 
@@ -288,7 +286,7 @@ def _by_fields(value: QueryTree, own: list[Type], others: list[Type]) -> list[Qu
     back = all(_lacked(other, [one]) for other in others for one in own)
     if None in names or not back or not all(map(has_own_keys, models)):
         return None
-    return [FunctionCall("exists", (FieldOf(value, str(name)),)) for name in names]
+    return [invoke("exists", FieldOf(value, str(name))) for name in names]
 
 
 def _lacked(member: Type, others: list[Type]) -> str | None:

@@ -78,7 +78,7 @@ def _of_containers(
     lowering: Lowering, node: ast.expr, value: ast.expr, type_: Type
 ) -> TypedQuery | None:
     """Let the library compute the text of a list, tuple or dict, which is its `repr`, too. The step
-    is told the types of the members, which their JSON has lost.
+    gets the types of the members, which their JSON does not have.
     """
     kind = _annotation(type_)
     if kind is None or not isinstance(without_none(type_), ListOf | DictOf | TupleOf):

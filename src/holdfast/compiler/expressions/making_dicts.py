@@ -13,12 +13,11 @@ from holdfast.compiler.expressions.query import (
     ArrayOf,
     ComputedEntry,
     Constant,
-    Flat,
-    FunctionCall,
-    FunctionLiteral,
     ItemOf,
     ObjectOf,
     Variable,
+    invoke,
+    mapped,
 )
 from holdfast.compiler.types.types import (
     NEVER,
@@ -53,7 +52,7 @@ def lower_dict_call(lowering: Expressions, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     if not given:
         return base
-    query = FunctionCall("merge", (ArrayOf((base.query, named)),))
+    query = invoke("merge", ArrayOf((base.query, named)))
     joined = join(base.type, type_)
     if not isinstance(joined, DictOf):
         return _refused(lowering, node, "has keys of one type", "{**some, **other}")
@@ -72,9 +71,9 @@ def _entries(lowering: Expressions, node: ast.Call, given: ast.expr) -> TypedQue
             pair = Variable("_pair")
             text = written(TypedQuery(ItemOf(pair, Constant(0)), own))
             entry = ComputedEntry(text, ItemOf(pair, Constant(1)))
-            rows = Flat(FunctionCall("map", (pairs.query, FunctionLiteral((pair.name,), entry))))
+            rows = mapped(pairs.query, (pair.name,), entry)
             made = DictOf(value_type, key=own)
-            return TypedQuery(FunctionCall("merge", (rows,)), made, pairs.fails)
+            return TypedQuery(invoke("merge", rows), made, pairs.fails)
         case type_ if type_ == NEVER:
             return TypedQuery(ObjectOf(()), NO_ENTRIES, pairs.fails)
         case _ if is_refused(pairs.type):

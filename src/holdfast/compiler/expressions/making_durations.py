@@ -14,10 +14,10 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     QueryTree,
     failure,
     hold,
+    invoke,
 )
 from holdfast.compiler.types.types import DURATION, FLOAT, INT, is_numeric, is_refused
 
@@ -112,7 +112,7 @@ def _divided(query: QueryTree, parts: int, fails: frozenset[str]) -> TypedQuery:
     """Return so many parts of a second as whole seconds."""
 
     def build(held: QueryTree) -> QueryTree:
-        is_whole = Binary("=", FunctionCall("floor", (held,)), held)
+        is_whole = Binary("=", invoke("floor", held), held)
         return Conditional(is_whole, held, failure(FRACTION))
 
     seconds = hold(Binary("/", query, Constant(parts)), build, "_seconds")

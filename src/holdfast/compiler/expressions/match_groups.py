@@ -39,7 +39,7 @@ def _result(function: str, sure: tuple[bool, ...]) -> Type:
     parts = tuple(STR if is_sure else join(STR, NONE) for is_sure in sure)
     match function:
         case "findall":
-            # A group that is no part of a match is the empty text here.
+            # A group that is not a part of a match is the empty text here.
             return ListOf(TupleOf((STR,) * (len(sure) - 1)) if len(sure) > 2 else STR)
         case "split":
             return ListOf(join_all(parts))

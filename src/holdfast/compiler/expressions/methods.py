@@ -17,19 +17,16 @@ from holdfast.compiler.expressions.construct import copy_with
 from holdfast.compiler.expressions.dict_keys import key_help, keys_of, sought, texts_of_keys
 from holdfast.compiler.expressions.durations import in_seconds, is_duration
 from holdfast.compiler.expressions.formats import lower_format
+from holdfast.compiler.expressions.gathering import gathered
 from holdfast.compiler.expressions.library_texts import class_of
 from holdfast.compiler.expressions.model_calls import dumped, dumped_text
-from holdfast.compiler.expressions.moments import date_of, iso_text, weekday_of
+from holdfast.compiler.expressions.moments import date_of, iso_text, time_of, weekday_of
 from holdfast.compiler.expressions.python_values import has_attribute
 from holdfast.compiler.expressions.query import (
     NULL,
-    ArrayOf,
     Binary,
-    Conditional,
     Constant,
     FieldOf,
-    Flat,
-    FunctionCall,
     FunctionLiteral,
     ItemOf,
     QueryTree,
@@ -37,12 +34,15 @@ from holdfast.compiler.expressions.query import (
     Variable,
     guard,
     hold,
+    invoke,
     items_of,
+    mapped,
+    or_else,
 )
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.subscripts import value_at
 from holdfast.compiler.expressions.text import OPEN_IN_TASK
-from holdfast.compiler.expressions.unknowns import as_kind, texts_of
+from holdfast.compiler.expressions.unknowns import as_kind, number_of, texts_of
 from holdfast.compiler.library_calls import as_library_step, note_failure
 from holdfast.compiler.statements.aliases import CHANGES, TAKES
 from holdfast.compiler.types.types import (
@@ -55,6 +55,7 @@ from holdfast.compiler.types.types import (
     NONE,
     SECRET,
     STR,
+    TIME,
     UNKNOWN,
     DictOf,
     ListOf,
@@ -280,8 +281,8 @@ def _get(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> Me
     if text is None or default.fails:
         return None
     found = hold(
-        FunctionCall("lookup", (value, text)),
-        lambda held: Conditional(FunctionCall("exists", (held,)), held, default.query),
+        invoke("lookup", value, text),
+        lambda held: or_else(held, default.query),
     )
     # The type is NEVER when no result of the service has this field; then only the default can be
     # the value.
@@ -302,15 +303,12 @@ def _values(
     if arguments:
         return None
     keys = texts_of_keys(value)
-    found = FunctionCall("lookup", (value, Variable("_key")))
+    found = invoke("lookup", value, Variable("_key"))
     if not may_be_list(type_.value):
-        query: QueryTree = Flat(FunctionCall("map", (keys, FunctionLiteral(("_key",), found))))
+        query: QueryTree = mapped(keys, ("_key",), found)
     else:
         one = items_of(found, is_list=is_list(type_.value))
-        longer = FunctionLiteral(
-            ("_done", "_key"), FunctionCall("append", (Variable("_done"), one))
-        )
-        query = FunctionCall("reduce", (keys, longer, ArrayOf(())))
+        query = gathered(keys, (Variable("_key"),), one)
     return query, ListOf(type_.value), CANNOT_FAIL
 
 
@@ -325,11 +323,9 @@ def _index(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> 
             return None
 
     def search(held: QueryTree) -> QueryTree:
-        last = Binary("-", FunctionCall("count", (value,)), Constant(1))
+        last = Binary("-", invoke("count", value), Constant(1))
         is_equal = Binary("=", ItemOf(value, Variable("_n")), held)
-        places = FunctionCall(
-            "filter", (RangeOf(Constant(0), last), FunctionLiteral(("_n",), is_equal))
-        )
+        places = invoke("filter", RangeOf(Constant(0), last), FunctionLiteral(("_n",), is_equal))
         return guard(ItemOf(places, Constant(0)), "ValueError: the value is not in the list")
 
     return hold(wanted.query, search, "_wanted"), INT, frozenset({"ValueError"})
@@ -343,9 +339,8 @@ def _count(value: QueryTree, type_: Type, arguments: tuple[TypedQuery, ...]) -> 
             return None
 
     def number(held: QueryTree) -> QueryTree:
-        is_equal = Binary("=", Variable("_item"), held)
-        one = FunctionLiteral(("_item",), Conditional(is_equal, Constant(1), Constant(0)))
-        return FunctionCall("sum", (Flat(FunctionCall("map", (value, one))),))
+        one = number_of(Binary("=", Variable("_item"), held))
+        return invoke("sum", mapped(value, ("_item",), one))
 
     return hold(wanted.query, number, "_wanted"), INT, CANNOT_FAIL
 
@@ -396,6 +391,10 @@ def _date(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> Metho
     return None if arguments else (date_of(value), DATE, CANNOT_FAIL)
 
 
+def _time(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
+    return None if arguments else (time_of(value), TIME, CANNOT_FAIL)
+
+
 #: The queries of these methods repeat the value, so the value is stored in a variable first and
 #: evaluated once.
 _TWICE: Final = frozenset(
@@ -412,6 +411,7 @@ _RULES: Final[Mapping[str, Mapping[str, MethodRule]]] = MappingProxyType(
         "date": {"isoformat": _isoformat, "weekday": _weekday, "isoweekday": _isoweekday},
         "datetime": {
             "date": _date,
+            "time": _time,
             "isoformat": _isoformat_of_moment,
             "weekday": _weekday,
             "isoweekday": _isoweekday,

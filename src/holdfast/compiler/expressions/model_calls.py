@@ -43,6 +43,7 @@ from holdfast.compiler.types.types import (
     is_refused,
     join_all,
     members_of,
+    parts_of,
 )
 
 if TYPE_CHECKING:
@@ -313,10 +314,4 @@ def _json_of(type_: Type) -> Type:
 
 
 def _has_opaque(type_: Type) -> bool:
-    match type_:
-        case ListOf(inner) | SetOf(inner) | DictOf(inner):
-            return _has_opaque(inner)
-        case TupleOf(parts) | Union(parts):
-            return any(map(_has_opaque, parts))
-        case _:
-            return isinstance(type_, Opaque)
+    return any(isinstance(one, Opaque) for one in parts_of(type_))

@@ -1,4 +1,4 @@
-"""Dates and moments: sums with durations, differences, parts, and the order of moments.
+"""Dates, moments and times of day: sums with durations, differences, parts, and their order.
 
 Both are text, as pydantic writes it: `2026-03-01` and `2026-03-01T09:00:00.250000+01:00`. The first
 19 characters of a moment are its clock; a fraction of six digits and an offset may follow. Python
@@ -21,12 +21,12 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     QueryTree,
     failure,
     hold,
+    invoke,
 )
-from holdfast.compiler.types.types import BOOL, DATE, DATETIME, DURATION, ELAPSED, INT, Type
+from holdfast.compiler.types.types import BOOL, DATE, DATETIME, DURATION, ELAPSED, INT, TIME, Type
 
 Combined = tuple[QueryTree, Type, frozenset[str]]
 
@@ -46,7 +46,7 @@ OUT_OF_RANGE: Final = "date value out of range"
 _OUT_OF_RANGE: Final = f"OverflowError: {OUT_OF_RANGE}"
 MIXED: Final = "can't compare offset-naive and offset-aware datetimes"
 MIXED_DIFFERENCE: Final = "can't subtract offset-naive and offset-aware datetimes"
-_MIXED: Final = f"TypeError: {MIXED}"
+MIXED_TIMES: Final = "can't compare offset-naive and offset-aware times"
 _MIXED_DIFFERENCE: Final = f"TypeError: {MIXED_DIFFERENCE}"
 _EXACT_SECONDS: Final = 9_000_000_000
 #: For each part of the text of a time, the position of its first character and its length.
@@ -60,7 +60,15 @@ _PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "second": (17, 2),
     }
 )
-_PARTS_OF_DATE: Final = ("year", "month", "day")
+_PARTS_OF: Final[Mapping[Type, tuple[str, ...]]] = MappingProxyType(
+    {
+        DATE: ("year", "month", "day"),
+        DATETIME: tuple(_PARTS),
+        TIME: ("hour", "minute", "second"),
+    }
+)
+#: The day that stands before a time of day, where two of them are compared.
+_ANY_DAY: Final = "2000-01-01T"
 
 
 def combined_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> Combined | None:
@@ -102,7 +110,7 @@ def _elapsed(later: QueryTree, earlier: QueryTree) -> QueryTree:
 
 def _with_fraction(whole: QueryTree, micros: QueryTree) -> QueryTree:
     # A number holds each microsecond of 285 years. A longer difference with a fraction is an error.
-    is_exact = Binary("<", FunctionCall("abs", (whole,)), Constant(_EXACT_SECONDS))
+    is_exact = Binary("<", invoke("abs", whole), Constant(_EXACT_SECONDS))
     total = Binary("+", Binary("*", whole, Constant(1_000_000)), micros)
     exact = Conditional(is_exact, _divided(total, 1_000_000), failure(_OUT_OF_RANGE))
     return Conditional(Binary("=", micros, Constant(0)), whole, exact)
@@ -110,7 +118,7 @@ def _with_fraction(whole: QueryTree, micros: QueryTree) -> QueryTree:
 
 def _micros(text: QueryTree) -> QueryTree:
     digits = _part(text, _CLOCK_SIZE + 1, _FRACTION_SIZE - 1)
-    return Conditional(_has_fraction(text), FunctionCall("number", (digits,)), Constant(0))
+    return Conditional(_has_fraction(text), invoke("number", digits), Constant(0))
 
 
 def _moved(symbol: str, start: TypedQuery, seconds: QueryTree) -> Combined:
@@ -143,8 +151,18 @@ def moves_moment(operator: ast.operator, left: TypedQuery, right: TypedQuery) ->
 
 
 def are_moments(left: TypedQuery, right: TypedQuery) -> bool:
-    """Return True for two moments, of which one may have no time zone."""
-    return left.type == right.type == DATETIME
+    """Return True for two moments, or two times of day, of which one may have no time zone."""
+    return left.type == right.type and left.type in (DATETIME, TIME)
+
+
+def mixed_text(type_: Type) -> str:
+    """Return Python's error for the order of two such values, of which one has no time zone."""
+    return MIXED if type_ == DATETIME else MIXED_TIMES
+
+
+def moment_text(value: TypedQuery) -> QueryTree:
+    """Return the text of the moment; that of a day with the time of day, for a time."""
+    return Binary("&", Constant(_ANY_DAY), value.query) if value.type == TIME else value.query
 
 
 def stays_in_range(symbol: str, left: TypedQuery, right: TypedQuery) -> QueryTree:
@@ -161,32 +179,33 @@ def stays_in_range(symbol: str, left: TypedQuery, right: TypedQuery) -> QueryTre
 
 def _is_known(millis: QueryTree) -> QueryTree:
     return Binary(
-        "and",
-        Binary(">=", millis, Constant(_FIRST_MS)),
-        Binary("<", millis, Constant(_END_MS)),
+        "and", Binary(">=", millis, Constant(_FIRST_MS)), Binary("<", millis, Constant(_END_MS))
     )
 
 
 def _written(millis: QueryTree, picture: QueryTree) -> QueryTree:
     def build(held: QueryTree) -> QueryTree:
-        text = FunctionCall("fromMillis", (held, picture))
+        text = invoke("fromMillis", held, picture)
         return Conditional(_is_known(held), text, failure(_OUT_OF_RANGE))
 
     return hold(millis, build, "_millis")
 
 
 def compared_moments(symbol: str, left: TypedQuery, right: TypedQuery) -> TypedQuery:
-    """Lower `==`, `!=` and the orders of two moments to a comparison of sortable texts."""
+    """Lower `==`, `!=` and the orders of two moments, or of two times of day, to a comparison of
+    sortable texts.
+    """
     is_order = symbol not in ("=", "!=")
-    mixed: QueryTree = failure(_MIXED) if is_order else Constant(symbol == "!=")
+    error = failure(f"TypeError: {mixed_text(left.type)}")
+    mixed: QueryTree = error if is_order else Constant(symbol == "!=")
 
     def build(one: QueryTree, other: QueryTree) -> QueryTree:
         is_alike = Binary("=", has_offset(one), has_offset(other))
         return Conditional(is_alike, Binary(symbol, sortable(one), sortable(other)), mixed)
 
     query = hold(
-        left.query,
-        lambda one: hold(right.query, lambda other: build(one, other), "_other_moment"),
+        moment_text(left),
+        lambda one: hold(moment_text(right), lambda other: build(one, other), "_other_moment"),
         "_moment",
     )
     fails = left.fails | right.fails | ({"TypeError"} if is_order else set())
@@ -202,8 +221,8 @@ def sortable(text: QueryTree) -> QueryTree:
     # Count from one day earlier. The offset of a time on 0001-01-01 may lead to the day before it,
     # and the number must not be negative, because its text is compared.
     since = Binary("-", _clock_millis(text), Constant(_FIRST_MS - _DAY_MS))
-    seconds = FunctionCall("string", (FunctionCall("floor", (_divided(since, 1_000),)),))
-    digits = FunctionCall("pad", (seconds, Constant(-12), Constant("0")))
+    seconds = invoke("string", invoke("floor", _divided(since, 1_000)))
+    digits = invoke("pad", seconds, Constant(-12), Constant("0"))
     fraction = Conditional(
         _has_fraction(text), _part(text, _CLOCK_SIZE, _FRACTION_SIZE), Constant("")
     )
@@ -242,10 +261,11 @@ def part_of(base: TypedQuery, name: str) -> TypedQuery | None:
             "_seconds",
         )
         return TypedQuery(query, INT, held.fails)
-    is_part = name in (_PARTS if base.type == DATETIME else _PARTS_OF_DATE)
-    if base.type not in (DATE, DATETIME) or not is_part:
+    if name not in _PARTS_OF.get(base.type, ()):
         return None
-    return TypedQuery(FunctionCall("number", (_part(base.query, *_PARTS[name]),)), INT, base.fails)
+    start, size = _PARTS[name]
+    first = start - _TIME_START if base.type == TIME else start
+    return TypedQuery(invoke("number", _part(base.query, first, size)), INT, base.fails)
 
 
 def iso_text(text: QueryTree, separator: str) -> QueryTree:
@@ -255,9 +275,7 @@ def iso_text(text: QueryTree, separator: str) -> QueryTree:
 
     def build(held: QueryTree) -> QueryTree:
         clock = _part(held, _TIME_START, _CLOCK_SIZE - _TIME_START)
-        rest = FunctionCall(
-            "replace", (_part(held, _CLOCK_SIZE), Constant("Z"), Constant("+00:00"))
-        )
+        rest = invoke("replace", _part(held, _CLOCK_SIZE), Constant("Z"), Constant("+00:00"))
         front = Binary("&", date_of(held), Constant(separator))
         return Binary("&", Binary("&", front, clock), rest)
 
@@ -269,20 +287,30 @@ def date_of(text: QueryTree) -> QueryTree:
     return _part(text, 0, 10)
 
 
+def time_of(text: QueryTree) -> QueryTree:
+    """Return the time of day of a moment, by its own clock and without its offset."""
+
+    def build(held: QueryTree) -> QueryTree:
+        size = Binary("-", _after_fraction(held), Constant(_TIME_START))
+        return invoke("substring", held, Constant(_TIME_START), size)
+
+    return hold(text, build, "_moment")
+
+
 def weekday_of(text: QueryTree) -> QueryTree:
     """Return 0 for a Monday: 0001-01-01 was one."""
     days = Binary("+", _divided(_millis(date_of(text)), _DAY_MS), Constant(_DAYS_BEFORE_1970))
     return hold(
         days,
         lambda held: Binary(
-            "-", held, Binary("*", Constant(7), FunctionCall("floor", (_divided(held, 7),)))
+            "-", held, Binary("*", Constant(7), invoke("floor", _divided(held, 7)))
         ),
         "_days",
     )
 
 
 def _whole_days(seconds: QueryTree) -> QueryTree:
-    return FunctionCall("floor", (_divided(seconds, _DAY_SECONDS),))
+    return invoke("floor", _divided(seconds, _DAY_SECONDS))
 
 
 def _divided(number: QueryTree, by: int) -> QueryTree:
@@ -290,10 +318,10 @@ def _divided(number: QueryTree, by: int) -> QueryTree:
 
 
 def _millis(text: QueryTree) -> QueryTree:
-    return FunctionCall("toMillis", (text,))
+    return invoke("toMillis", text)
 
 
 def _part(text: QueryTree, start: int | QueryTree, size: int | None = None) -> QueryTree:
     first = Constant(start) if isinstance(start, int) else start
-    given = (text, first) if size is None else (text, first, Constant(size))
-    return FunctionCall("substring", given)
+    given = (first,) if size is None else (first, Constant(size))
+    return invoke("substring", text, *given)

@@ -23,8 +23,6 @@ from holdfast.compiler.expressions.query import (
     Block,
     Conditional,
     Constant,
-    Flat,
-    FunctionCall,
     FunctionLiteral,
     Negative,
     QueryTree,
@@ -32,6 +30,9 @@ from holdfast.compiler.expressions.query import (
     Variable,
     failure,
     hold,
+    invoke,
+    is_kind,
+    mapped,
 )
 from holdfast.compiler.expressions.remainders import float_floor, float_modulo
 from holdfast.compiler.expressions.set_values import combined_sets
@@ -49,6 +50,7 @@ from holdfast.compiler.types.types import (
     DATETIME,
     DECIMAL,
     DURATION,
+    ELAPSED,
     FLOAT,
     INT,
     NEVER,
@@ -162,7 +164,7 @@ def as_number(value: TypedQuery) -> TypedQuery:
         return value._replace(query=number_of(value.query), type=INT)
 
     def build(held: QueryTree) -> QueryTree:
-        is_bool = Binary("=", FunctionCall("type", (held,)), Constant("boolean"))
+        is_bool = is_kind(held, "boolean")
         return Conditional(is_bool, number_of(held), held)
 
     type_ = join_all(INT if member == BOOL else member for member in members)
@@ -241,10 +243,10 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
     if symbol == "+" and isinstance(left.type, ListOf) and isinstance(right.type, ListOf):
         if left.type.is_tuple != right.type.is_tuple:
             return None
-        return FunctionCall("append", (a, b)), join(left.type, right.type), _CANNOT_FAIL
+        return invoke("append", a, b), join(left.type, right.type), _CANNOT_FAIL
     if symbol == "|" and isinstance(left.type, DictOf) and isinstance(right.type, DictOf):
         type_ = join(left.type, right.type)
-        merged = FunctionCall("merge", (ArrayOf((a, b)),))
+        merged = invoke("merge", ArrayOf((a, b)))
         return (merged, type_, _CANNOT_FAIL) if isinstance(type_, DictOf) else None
     if symbol == "*" and {left.type, right.type} > {INT}:
         times = _repeated(left, right) if right.type == INT else _repeated(right, left)
@@ -258,6 +260,8 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
         return Binary(symbol, a, b), DURATION, _CANNOT_FAIL
     if symbol == "*" and {left.type, right.type} == {DURATION, INT}:
         return Binary(symbol, a, b), DURATION, _CANNOT_FAIL
+    if symbol in ("/", "//", "%") and {left.type, right.type} <= {DURATION, ELAPSED}:
+        return _ratio(symbol, left, right)
     if symbol == "/" and both_numbers:
         return _divide(a, b, FLOAT, lambda x, y: Binary("/", x, y))
     if symbol in ("//", "%") and both_numbers:
@@ -268,6 +272,29 @@ def _combine(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | No
     return None
 
 
+def _ratio(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | None:
+    """Lower `/`, `//` and `%` of two durations. Python divides whole microseconds."""
+    a, b = left.query, right.query
+    if left.type != right.type or left.type == ELAPSED:
+        a, b = _microseconds(left), _microseconds(right)
+    match symbol:
+        case "/":
+            return _divide(a, b, FLOAT, lambda x, y: Binary("/", x, y))
+        case "//":
+            return _divide(a, b, INT, _floor)
+        case _ if left.type == right.type == DURATION:
+            return _divide(a, b, DURATION, _modulo)
+        case _:
+            return None
+
+
+def _microseconds(value: TypedQuery) -> QueryTree:
+    if isinstance(value.query, Constant) and isinstance(value.query.value, int):
+        return Constant(value.query.value * 1_000_000)
+    micros = Binary("*", value.query, Constant(1_000_000))
+    return invoke("round", micros) if value.type == ELAPSED else micros
+
+
 def _repeated(value: TypedQuery, times: TypedQuery) -> _Combined | None:
     """Lower `"ab" * n` and `xs * n`."""
     numbers = RangeOf(Constant(1), times.query)
@@ -275,17 +302,15 @@ def _repeated(value: TypedQuery, times: TypedQuery) -> _Combined | None:
         done, names = Variable("_done"), ("_done", "_n")
 
         def listed(held: QueryTree) -> QueryTree:
-            longer = FunctionLiteral(names, FunctionCall("append", (done, held)))
-            return FunctionCall("reduce", (numbers, longer, ArrayOf(())))
+            longer = FunctionLiteral(names, invoke("append", done, held))
+            return invoke("reduce", numbers, longer, ArrayOf(()))
 
         return hold(value.query, listed, "_list"), value.type, _CANNOT_FAIL
     if not is_text(value.type):
         return None
 
     def texts(held: QueryTree) -> QueryTree:
-        return FunctionCall(
-            "join", (Flat(FunctionCall("map", (numbers, FunctionLiteral(("_n",), held)))),)
-        )
+        return invoke("join", mapped(numbers, ("_n",), held))
 
     return hold(value.query, texts, "_text"), STR, _CANNOT_FAIL
 
@@ -324,7 +349,7 @@ def _computed_power(base: QueryTree, exponent: QueryTree) -> _Combined:
     def build(times: QueryTree, factor: QueryTree) -> QueryTree:
         longer = FunctionLiteral(("_power", "_n"), Binary("*", Variable("_power"), factor))
         numbers = RangeOf(Constant(1), times)
-        product = FunctionCall("reduce", (numbers, longer, Constant(1)))
+        product = invoke("reduce", numbers, longer, Constant(1))
         is_negative = Binary("<", times, Constant(0))
         return Conditional(is_negative, failure("ValueError: a negative exponent"), product)
 
@@ -352,7 +377,7 @@ def _number(left: Type, right: Type) -> Type:
 
 
 def _floor(a: QueryTree, b: QueryTree) -> QueryTree:
-    return FunctionCall("floor", (Binary("/", a, b),))
+    return invoke("floor", Binary("/", a, b))
 
 
 def _modulo(a: QueryTree, b: QueryTree) -> QueryTree:
@@ -450,21 +475,19 @@ def _truth(query: QueryTree, type_: Type) -> QueryTree | None:
     match type_:
         case Union() if is_duration(type_):
             zeros = ArrayOf((Constant(0), Constant(iso_of(timedelta()))))
-            return FunctionCall("not", (Binary("in", query, zeros),))
+            return invoke("not", Binary("in", query, zeros))
         case Union(members) if all(_truth(query, member) == TRUE for member in members):
             return TRUE
         case Union(members):
             return truth_of_any(query) if all(map(_has_truth_of_json, members)) else None
         case ListOf() | SetOf():
-            return Binary(">", FunctionCall("count", (query,)), Constant(0))
+            return Binary(">", invoke("count", query), Constant(0))
         case TupleOf(elements):
             return TRUE if elements else FALSE
         case ErrorOf():
             return TRUE
         case DictOf():
-            return Binary(
-                ">", FunctionCall("count", (FunctionCall("keys", (query,)),)), Constant(0)
-            )
+            return Binary(">", invoke("count", invoke("keys", query)), Constant(0))
         case EnumOf(cls) if not issubclass(cls, str | int):
             return TRUE
         case ModelOf(model) if not hasattr(model, "__bool__") and not hasattr(model, "__len__"):

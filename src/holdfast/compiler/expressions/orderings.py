@@ -19,16 +19,19 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     Flat,
-    FunctionCall,
     FunctionLiteral,
     QueryTree,
     Variable,
     failure,
     guard,
     hold,
+    invoke,
+    or_else,
 )
 from holdfast.compiler.expressions.sets import in_order, without_order
-from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key
+from holdfast.compiler.expressions.unknowns import NO_KEY, key_of_any, kind_of_key, number_of
+from holdfast.compiler.library_calls import note_failure
+from holdfast.compiler.rewriting import load, located, parameters_named
 from holdfast.compiler.steps.helpers import find_helper
 from holdfast.compiler.types.types import (
     BOOL,
@@ -83,7 +86,7 @@ class _Order:
 
         def checked(held: QueryTree) -> QueryTree:
             keys = FunctionLiteral((self.some.name,), ArrayOf(self.keys(self.some)))
-            found: QueryTree = FunctionCall("map", (held, keys))
+            found: QueryTree = invoke("map", held, keys)
             for kind in self.kinds:
                 found = ArrayOf((found, _of_one_kind(held, self.some, kind)))
             return Block("_keys", found, build(held))
@@ -105,13 +108,13 @@ def _kind(key: TypedQuery) -> QueryTree | None:
 
 def _of_one_kind(items: QueryTree, some: Variable, kind: QueryTree) -> QueryTree:
     """Fail unless the keys of `some` have an order: all are of one kind."""
-    found = FunctionCall("map", (items, FunctionLiteral((some.name,), kind)))
-    kinds = FunctionCall("distinct", (Flat(found),))
+    found = invoke("map", items, FunctionLiteral((some.name,), kind))
+    kinds = invoke("distinct", Flat(found))
 
     def tested(held: QueryTree) -> QueryTree:
-        is_single = Binary("<=", FunctionCall("count", (items,)), Constant(1))
-        is_known = FunctionCall("not", (Binary("in", Constant(NO_KEY), held),))
-        is_one = Binary("and", is_known, Binary("=", FunctionCall("count", (held,)), Constant(1)))
+        is_single = Binary("<=", invoke("count", items), Constant(1))
+        is_known = invoke("not", Binary("in", Constant(NO_KEY), held))
+        is_one = Binary("and", is_known, Binary("=", invoke("count", held), Constant(1)))
         wrong = failure("TypeError: the keys have no order")
         return Conditional(Binary("or", is_single, is_one), Constant(True), wrong)
 
@@ -140,7 +143,7 @@ def _comparable(value: TypedQuery) -> QueryTree | None:
         return key_of_any(value.query)
     if type_ == DATETIME:
         return hold(value.query, sortable, "_moment")
-    return Conditional(value.query, Constant(1), Constant(0)) if type_ == BOOL else None
+    return number_of(value.query) if type_ == BOOL else None
 
 
 def _order(
@@ -148,7 +151,7 @@ def _order(
 ) -> _Order | None:
     """Return the order of `sorted`, `min` or `max`; None when it was refused."""
     unit = expressions.unit
-    function = ast.Lambda(_parameter("item"), ast.Name("item")) if key is None else key
+    function = ast.Lambda(parameters_named("item"), ast.Name("item")) if key is None else key
     function = _spelled_out(expressions, node, function)
     if not isinstance(function, ast.Lambda) or len(function.args.args) != 1:
         message = "the key of an order is a lambda with one parameter"
@@ -190,16 +193,12 @@ def _as_comparable(value: TypedQuery) -> QueryTree:
     return query
 
 
-def _parameter(name: str) -> ast.arguments:
-    return ast.arguments([], [ast.arg(name)], None, [], [], None, [])
-
-
 def _spelled_out(expressions: Expressions, node: ast.Call, key: ast.expr) -> ast.expr:
     """Return the key as a lambda: `len` gives `lambda item: len(item)`, `str.lower` gives `lambda
     item: item.lower()`, `itemgetter(1)` gives `lambda item: item[1]`. `prices.get` over the keys of
     `prices` gives `lambda item: prices[item]`.
     """
-    item = ast.copy_location(ast.Name("item", ast.Load()), key)
+    item = load("item")
     match key:
         case ast.Attribute(value=owner, attr="get" | "__getitem__") if _goes_through(
             expressions, node, owner
@@ -218,14 +217,14 @@ def _spelled_out(expressions: Expressions, node: ast.Call, key: ast.expr) -> ast
         case ast.Name(id=name) if expressions.is_builtin(name):
             body = ast.Call(key, [item], [])
         case ast.Attribute(value=ast.Name(id="str"), attr=method) if expressions.is_builtin("str"):
-            body = ast.Call(ast.copy_location(ast.Attribute(item, method), key), [], [])
+            body = ast.Call(ast.Attribute(item, method), [], [])
         case ast.Name() | ast.Attribute():
             body = ast.Call(key, [item], [])
             if find_helper(expressions.unit, expressions.scope, body) is None:
                 return key
         case _:
             return key
-    made = ast.copy_location(ast.Lambda(_parameter("item"), ast.copy_location(body, key)), key)
+    made = located(ast.Lambda(parameters_named("item"), body), key)
     return expressions.unit.made.setdefault(key, made)
 
 
@@ -263,13 +262,13 @@ def lower_sorted(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     query: QueryTree
     if key is None and element not in (BOOL, DATETIME, DURATION, UNKNOWN):
-        query = FunctionCall("sort", (items.query,))
-        query = FunctionCall("reverse", (query,)) if is_reverse else query
+        query = invoke("sort", items.query)
+        query = invoke("reverse", query) if is_reverse else query
     else:
         pair = (order.other, order.some) if is_reverse else (order.some, order.other)
         names = (order.some.name, order.other.name)
         compare = FunctionLiteral(names, order.is_after(*pair))
-        query = order.over(items.query, lambda held: FunctionCall("sort", (held, compare)))
+        query = order.over(items.query, lambda held: invoke("sort", held, compare))
     return TypedQuery(Flat(query), ListOf(element), items.fails | order.fails)
 
 
@@ -307,8 +306,8 @@ def _decides(expressions: Expressions, key: ast.expr, element: Type) -> bool:
 
 
 def _first_of_pair(node: ast.Call) -> ast.Lambda:
-    pair = ast.Lambda(_parameter("pair"), ast.Subscript(ast.Name("pair"), ast.Constant(0)))
-    return ast.fix_missing_locations(ast.copy_location(pair, node))
+    pair = ast.Lambda(parameters_named("pair"), ast.Subscript(ast.Name("pair"), ast.Constant(0)))
+    return located(pair, node)
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:
@@ -347,16 +346,20 @@ def lower_extreme(function: str) -> Callable[[Expressions, ast.Call], TypedQuery
             return found._replace(fails=items.fails | found.fails)
         fails = fails_of(items, default, found)
         if default.type != NEVER:
-            query = hold(found.query, lambda held: _or_else(held, default.query))
+            query = hold(found.query, lambda held: or_else(held, default.query))
             return TypedQuery(query, join(element, default.type), fails)
+        if not found.fails and _is_list(expressions, node):
+            note_failure(expressions, node, "ValueError")
         query = guard(found.query, f"ValueError: {function} of an empty list")
         return TypedQuery(query, element, fails | {"ValueError"})
 
     return rule
 
 
-def _or_else(held: QueryTree, default: QueryTree) -> QueryTree:
-    return Conditional(FunctionCall("exists", (held,)), held, default)
+def _is_list(expressions: Expressions, node: ast.Call) -> bool:
+    """Return True where the items are a value, which a test before the statement can read."""
+    with expressions.unit.trial():
+        return isinstance(expressions.lower(node.args[0]).type, ListOf)
 
 
 _NO_DEFAULT: Final = TypedQuery(Constant(None), NEVER)
@@ -401,12 +404,12 @@ def _extreme(
     element, key = element_of(items.type), _keyword(node, "key")
     assert element is not None
     if key is None and is_numeric(element):
-        return TypedQuery(FunctionCall(function, (items.query,)), element)
+        return TypedQuery(invoke(function, items.query), element)
     order = _order(expressions, node, key, element)
     if order is None:
         return None
     best, item = order.some, order.other
     is_better = order.is_after(item, best) if function == "max" else order.is_after(best, item)
     step = FunctionLiteral((best.name, item.name), Conditional(is_better, item, best))
-    query = order.over(items.query, lambda held: FunctionCall("reduce", (held, step)))
+    query = order.over(items.query, lambda held: invoke("reduce", held, step))
     return TypedQuery(query, element, order.fails)

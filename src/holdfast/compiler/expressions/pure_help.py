@@ -41,7 +41,7 @@ def pure_function(
             return ""
         before, text = f"x = {call}`, then `", text.replace(call, "x")
     try:
-        # The source of `(y := call())` or of `yield call()` is no expression without its brackets.
+        # Without their brackets, `(y := call())` and `(yield call())` are not expressions.
         node = ast.parse(text, mode="eval").body
     except SyntaxError:
         return ""

@@ -1,6 +1,4 @@
-"""Errors that Python itself would raise. For these a `@pure` function is no help: it would fail,
-too.
-"""
+"""Errors that Python itself would raise. A `@pure` function does not help: it would fail, too."""
 
 from __future__ import annotations
 

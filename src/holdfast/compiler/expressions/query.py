@@ -307,6 +307,30 @@ def expression(query: QueryTree) -> str:
     return f"{{% {render(query)} %}}"
 
 
+def invoke(function: str, *arguments: QueryTree) -> FunctionCall:
+    """Return the call `$function(arguments)`."""
+    return FunctionCall(function, arguments)
+
+
+def mapped(items: QueryTree, names: tuple[str, ...], body: QueryTree) -> QueryTree:
+    """Return the list of the values of `body`, which reads an item by the first of the names, and
+    its index by the second.
+    """
+    return Flat(invoke("map", items, FunctionLiteral(names, body)))
+
+
+def filtered(items: QueryTree, names: tuple[str, ...], test: QueryTree) -> QueryTree:
+    """Return the list of the items for which `test` is true; `names` are as in `mapped`."""
+    return Flat(invoke("filter", items, FunctionLiteral(names, test)))
+
+
+def is_kind(value: QueryTree, kind: str) -> QueryTree:
+    """Return the test whether a value is of this kind of JSON, by the names of JSONata's
+    `$type`.
+    """
+    return Binary("=", invoke("type", value), Constant(kind))
+
+
 def literal(value: JsonValue) -> QueryTree:
     """Return the query for a JSON value of the author's module."""
     match value:
@@ -333,9 +357,7 @@ def items_of(query: QueryTree, *, is_list: bool | None) -> QueryTree:
         return hold(
             query,
             lambda held: Conditional(
-                Binary("=", FunctionCall("type", (held,)), Constant("array")),
-                ArrayOf((Nested(held),)),
-                ArrayOf((held,)),
+                is_kind(held, "array"), ArrayOf((Nested(held),)), ArrayOf((held,))
             ),
         )
     return ArrayOf((item_of(query) if is_list else query,))
@@ -356,9 +378,14 @@ def guard(value: QueryTree, message: str) -> QueryTree:
     """Return `value` with a check: where JSONata would give undefined, there is an error with this
     message.
     """
-    return hold(
-        value, lambda held: Conditional(FunctionCall("exists", (held,)), held, failure(message))
-    )
+    return hold(value, lambda held: or_else(held, failure(message)))
+
+
+def or_else(value: QueryTree, default: QueryTree) -> QueryTree:
+    """Return `value`, or `default` where JSONata would give undefined. The text contains `value`
+    twice, so it should be a variable.
+    """
+    return Conditional(invoke("exists", value), value, default)
 
 
 def cause_of(error: QueryTree) -> QueryTree:
@@ -366,7 +393,7 @@ def cause_of(error: QueryTree) -> QueryTree:
     "" on AWS.
     """
     cause = FieldOf(error, "Cause")
-    is_text = Binary("=", FunctionCall("type", (cause,)), Constant("string"))
+    is_text = is_kind(cause, "string")
     return Conditional(is_text, cause, Constant(""))
 
 
@@ -380,18 +407,18 @@ def message_of(error: QueryTree, coded: tuple[str, ...]) -> QueryTree:
     has_fields = Binary("in", FieldOf(error, "Error"), names)
 
     def build(cause: QueryTree) -> QueryTree:
-        begin = FunctionCall("substring", (cause, Constant(0), Constant(len(OPENING))))
+        begin = invoke("substring", cause, Constant(0), Constant(len(OPENING)))
         is_json = Binary("and", has_fields, Binary("=", begin, Constant(OPENING)))
-        return Conditional(is_json, FieldOf(FunctionCall("parse", (cause,)), "message"), cause)
+        return Conditional(is_json, FieldOf(invoke("parse", cause), "message"), cause)
 
     return hold(cause_of(error), build, "_cause")
 
 
 def field_of_error(error: QueryTree, name: str) -> QueryTree:
     """Return a field of an error. A missing field fails with Python's own error."""
-    parsed = FunctionCall("parse", (FieldOf(error, "Cause"),))
+    parsed = invoke("parse", FieldOf(error, "Cause"))
     return guard(FieldOf(FieldOf(parsed, "fields"), name), f"AttributeError: {name}")
 
 
 def failure(message: str) -> QueryTree:
-    return FunctionCall("error", (Constant(message),))
+    return invoke("error", Constant(message))

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery, fails_of
 from holdfast.compiler.environment import Held
-from holdfast.compiler.expressions.query import FunctionCall, FunctionLiteral, Variable, guard
+from holdfast.compiler.expressions.query import (
+    FunctionLiteral,
+    Variable,
+    guard,
+    invoke,
+)
+from holdfast.compiler.rewriting import load, located, parameters_named
 from holdfast.compiler.types.types import Type, bounded, element_of, is_refused, join
 
 if TYPE_CHECKING:
@@ -53,9 +59,9 @@ def lower_reduce(expressions: Expressions, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     step = FunctionLiteral((so_far.name, item.name), body.query)
     if start is not None:
-        query = FunctionCall("reduce", (items.query, step, start.query))
+        query = invoke("reduce", items.query, step, start.query)
         return TypedQuery(query, type_, fails_of(items, body, start))
-    reduced = FunctionCall("reduce", (items.query, step))
+    reduced = invoke("reduce", items.query, step)
     message = "TypeError: reduce() of empty iterable with no initial value"
     return TypedQuery(guard(reduced, message), type_, fails_of(items, body) | {"TypeError"})
 
@@ -82,15 +88,11 @@ def _spelled_out(expressions: Expressions, function: ast.expr) -> ast.Lambda | N
         return function if is_plain and len(arguments.args) == len(names) == 2 else None
     if not isinstance(function, ast.Name | ast.Attribute):
         return None
-    left, right = (ast.Name(name, ast.Load()) for name in ("so_far", "item"))
+    left, right = (load(name) for name in ("so_far", "item"))
     body: ast.expr = ast.Call(function, [left, right], [])
     found = expressions.unit.outside(function) if expressions.is_outside(function) else None
     known = _OPERATORS.get(found) if isinstance(found, Hashable) else None
     if known is not None:
         body = ast.BinOp(left, known(), right)
-    parameters = ast.arguments([], [ast.arg("so_far"), ast.arg("item")], None, [], [], None, [])
-    made = ast.Lambda(parameters, body)
-    for part in ast.walk(made):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, function)
+    made = located(ast.Lambda(parameters_named("so_far", "item"), body), function)
     return expressions.unit.made.setdefault(function, made)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.api.library import HAS_MATCH
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery
-from holdfast.compiler.expressions.query import FunctionCall
+from holdfast.compiler.expressions.query import invoke
 from holdfast.compiler.library_calls import as_library_step
 from holdfast.compiler.types.types import is_refused, is_text
 
@@ -52,7 +52,7 @@ def compared_match(expressions: Expressions, node: ast.Compare) -> TypedQuery | 
             return None
     if found is None or is_refused(found.type) or isinstance(operator, ast.IsNot):
         return found
-    return found._replace(query=FunctionCall("not", (found.query,)))
+    return found._replace(query=invoke("not", found.query))
 
 
 def _name_of(expressions: Expressions, node: ast.expr) -> str | None:

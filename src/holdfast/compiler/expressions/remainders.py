@@ -12,9 +12,9 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
 )
 
 _ZERO: Final = Constant(0)
@@ -52,6 +52,6 @@ def _whole(quotient: QueryTree) -> QueryTree:
     """Return the whole number that is nearest to the quotient. The quotient is whole but for the
     rounding of the division.
     """
-    floor = FunctionCall("floor", (quotient,))
+    floor = invoke("floor", quotient)
     is_below = Binary(">", Binary("-", quotient, floor), Constant(0.5))
     return Conditional(is_below, Binary("+", floor, Constant(1)), floor)

@@ -4,29 +4,28 @@ missing.
 
 from __future__ import annotations
 
+from holdfast.compiler.expressions.gathering import where
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
     Block,
     Conditional,
     Constant,
-    Flat,
-    FunctionCall,
     FunctionLiteral,
     QueryTree,
     Variable,
     failure,
     hold,
-    items_of,
+    invoke,
 )
-from holdfast.compiler.types.types import Type, is_list, may_be_list
+from holdfast.compiler.types.types import Type
 
 _PLACE = Variable("_place")
 
 
 def without_place(items: QueryTree, index: QueryTree, element: Type, text: str) -> QueryTree:
     """Return the list without the item at `index`. A negative index counts from the end."""
-    at, size = Variable("_at"), FunctionCall("count", (items,))
+    at, size = Variable("_at"), invoke("count", items)
     is_from_end = Binary("<", index, Constant(0))
     wanted: QueryTree = Conditional(is_from_end, Binary("+", index, size), index)
     if isinstance(index, Constant) and isinstance(index.value, int):
@@ -42,21 +41,14 @@ def without_first(items: QueryTree, place: QueryTree, element: Type) -> QueryTre
 
 
 def _without(items: QueryTree, at: QueryTree, element: Type) -> QueryTree:
-    value, done = Variable("_value"), Variable("_done")
-    is_kept = Binary("!=", _PLACE, at)
-    if not may_be_list(element):
-        keeps = FunctionLiteral((value.name, _PLACE.name), is_kept)
-        return Flat(FunctionCall("filter", (items, keeps)))
-    longer = FunctionCall("append", (done, items_of(value, is_list=is_list(element))))
-    step = FunctionLiteral((done.name, value.name, _PLACE.name), Conditional(is_kept, longer, done))
-    return FunctionCall("reduce", (items, step, ArrayOf(())))
+    return where(items, (Variable("_value"), _PLACE), Binary("!=", _PLACE, at), element)
 
 
 def without_key(mapping: QueryTree, key: QueryTree) -> QueryTree:
     """Return the dict without the key; the same dict if it does not have the key."""
     is_kept = Binary("!=", Variable("_key"), key)
-    rest = FunctionCall("sift", (mapping, FunctionLiteral(("_value", "_key"), is_kept)))
-    return FunctionCall("merge", (ArrayOf((rest,)),))
+    rest = invoke("sift", mapping, FunctionLiteral(("_value", "_key"), is_kept))
+    return invoke("merge", ArrayOf((rest,)))
 
 
 def without_known_key(mapping: QueryTree, key: QueryTree, text: str) -> QueryTree:
@@ -66,7 +58,7 @@ def without_known_key(mapping: QueryTree, key: QueryTree, text: str) -> QueryTre
     return hold(
         key,
         lambda held: Conditional(
-            FunctionCall("exists", (FunctionCall("lookup", (mapping, held)),)),
+            invoke("exists", invoke("lookup", mapping, held)),
             without_key(mapping, held),
             failure(f"KeyError: {text}"),
         ),

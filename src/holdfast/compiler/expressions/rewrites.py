@@ -12,6 +12,8 @@ from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from holdfast.compiler.rewriting import load, located
+
 if TYPE_CHECKING:
     from holdfast.compiler.expressions.expressions import Expressions
 
@@ -31,16 +33,7 @@ def plain_form(expressions: Expressions, node: ast.expr) -> ast.expr:
     if rule is None or any(isinstance(one, ast.Starred) for one in node.args):
         return node
     made = rule(expressions, node.args)
-    if made is None:
-        return node
-    for part in ast.walk(made):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return expressions.unit.rewritten(node, made)
-
-
-def _load(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
+    return node if made is None else expressions.unit.rewritten(node, located(made, node))
 
 
 def _each(value: ast.expr, target: str, items: ast.expr, *tests: ast.expr) -> ast.GeneratorExp:
@@ -56,9 +49,9 @@ def _applied(expressions: Expressions, function: ast.expr) -> tuple[ast.expr, st
         case ast.Lambda():
             return None
         case ast.Attribute(attr=method) if expressions.unit.outside(function.value) is str:
-            return ast.Call(ast.Attribute(_load(_ITEM), method, ast.Load()), [], []), _ITEM
+            return ast.Call(ast.Attribute(load(_ITEM), method, ast.Load()), [], []), _ITEM
         case _:
-            return ast.Call(function, [_load(_ITEM)], []), _ITEM
+            return ast.Call(function, [load(_ITEM)], []), _ITEM
 
 
 def _map(expressions: Expressions, given: list[ast.expr]) -> ast.expr | None:
@@ -69,11 +62,11 @@ def _map(expressions: Expressions, given: list[ast.expr]) -> ast.expr | None:
 def _filter(expressions: Expressions, given: list[ast.expr]) -> ast.expr | None:
     match given:
         case [ast.Constant(value=None), items]:
-            return _each(_load(_ITEM), _ITEM, items, _load(_ITEM))
+            return _each(load(_ITEM), _ITEM, items, load(_ITEM))
         case [function, items]:
             applied = _applied(expressions, function)
             return (
-                None if applied is None else _each(_load(applied[1]), applied[1], items, applied[0])
+                None if applied is None else _each(load(applied[1]), applied[1], items, applied[0])
             )
     return None
 
@@ -86,8 +79,8 @@ def _flattened(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
     if len(given) != 1:
         return None
     rows = ast.comprehension(ast.Name("_row", ast.Store()), given[0], [], 0)
-    items = ast.comprehension(ast.Name(_ITEM, ast.Store()), _load("_row"), [], 0)
-    return ast.GeneratorExp(_load(_ITEM), [rows, items])
+    items = ast.comprehension(ast.Name(_ITEM, ast.Store()), load("_row"), [], 0)
+    return ast.GeneratorExp(load(_ITEM), [rows, items])
 
 
 def _product(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
@@ -99,7 +92,7 @@ def _product(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
         ast.comprehension(ast.Name(name, ast.Store()), items, [], 0)
         for name, items in zip(names, given, strict=True)
     ]
-    return ast.ListComp(ast.Tuple([_load(name) for name in names], ast.Load()), loops)
+    return ast.ListComp(ast.Tuple([load(name) for name in names], ast.Load()), loops)
 
 
 def _pairwise(expressions: Expressions, given: list[ast.expr]) -> ast.expr | None:
@@ -109,7 +102,7 @@ def _pairwise(expressions: Expressions, given: list[ast.expr]) -> ast.expr | Non
     if not expressions.is_builtin("zip"):
         return None
     rest = ast.Subscript(given[0], ast.Slice(ast.Constant(1)), ast.Load())
-    return ast.Call(_load("zip"), [given[0], rest], [])
+    return ast.Call(load("zip"), [given[0], rest], [])
 
 
 def _sliced(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
@@ -139,12 +132,12 @@ def _batched(expressions: Expressions, given: list[ast.expr]) -> ast.expr | None
         return None
     if not all(map(expressions.is_builtin, ("len", "range", "tuple"))):
         return None
-    at, number = _load("_at"), ast.Constant(count)
+    at, number = load("_at"), ast.Constant(count)
     part = ast.Subscript(items, ast.Slice(at, ast.BinOp(at, ast.Add(), number)), ast.Load())
-    size_of = ast.Call(_load("len"), [items], [])
-    places = ast.Call(_load("range"), [ast.Constant(0), size_of, number], [])
+    size_of = ast.Call(load("len"), [items], [])
+    places = ast.Call(load("range"), [ast.Constant(0), size_of, number], [])
     loop = ast.comprehension(ast.Name("_at", ast.Store()), places, [], 0)
-    return ast.ListComp(ast.Call(_load("tuple"), [part], []), [loop])
+    return ast.ListComp(ast.Call(load("tuple"), [part], []), [loop])
 
 
 def _from_keys(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
@@ -156,7 +149,7 @@ def _from_keys(_: Expressions, given: list[ast.expr]) -> ast.expr | None:
         case _:
             return None
     loop = ast.comprehension(ast.Name(_ITEM, ast.Store()), keys, [], 0)
-    return ast.DictComp(_load(_ITEM), value, [loop])
+    return ast.DictComp(load(_ITEM), value, [loop])
 
 
 #: The functions whose result gives its items once, though its other form is a list.
@@ -169,7 +162,7 @@ _ITERATORS: Final = (
 
 
 def gives_iterator(expressions: Expressions, node: ast.Call) -> bool:
-    """Return True for `chain(a, b)` and the like: it can be gone through once, and is no list."""
+    """Return True for `chain(a, b)` and the like, which gives its items only once."""
     if not expressions.is_outside(node.func):
         return False
     found = expressions.unit.outside(node.func)

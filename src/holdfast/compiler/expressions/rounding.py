@@ -26,11 +26,11 @@ from holdfast.compiler.expressions.query import (
     Block,
     Conditional,
     Constant,
-    FunctionCall,
     ItemOf,
     QueryTree,
     Variable,
     hold,
+    invoke,
 )
 
 #: With more places the scale has more than 24 bits, and its product with `high` is not exact.
@@ -45,13 +45,13 @@ def rounded_text(number: QueryTree, places: int, *, has_commas: bool) -> QueryTr
     # `$string` writes 15 digits of a number, and this picture all of them.
     picture = Constant("#,##0" if has_commas else "0")
     if places == 0:
-        size = FunctionCall("abs", (number,))
-        return FunctionCall("formatNumber", (FunctionCall("round", (size,)), picture))
+        size = invoke("abs", number)
+        return invoke("formatNumber", invoke("round", size), picture)
 
     def build(parts: QueryTree) -> QueryTree:
-        whole = FunctionCall("formatNumber", (ItemOf(parts, _ZERO), picture))
-        rest = FunctionCall("string", (ItemOf(parts, Constant(1)),))
-        padded = FunctionCall("pad", (rest, Constant(-places), Constant("0")))
+        whole = invoke("formatNumber", ItemOf(parts, _ZERO), picture)
+        rest = invoke("string", ItemOf(parts, Constant(1)))
+        padded = invoke("pad", rest, Constant(-places), Constant("0"))
         return Binary("&", Binary("&", whole, Constant(".")), padded)
 
     return hold(_parts(number, places), build, "_parts")
@@ -71,7 +71,7 @@ def rounded(number: QueryTree, places: int) -> QueryTree:
     found = hold(size, lambda held: _with_sign_of(number, held), "_rounded")
     # From this size on two neighbouring doubles are further apart than the decimal numbers are, so
     # the number itself is the nearest one.
-    is_coarse = Binary(">=", FunctionCall("abs", (number,)), Constant(2**53 // 10**places))
+    is_coarse = Binary(">=", invoke("abs", number), Constant(2**53 // 10**places))
     return Conditional(is_coarse, number, found)
 
 
@@ -82,8 +82,8 @@ def _with_sign_of(number: QueryTree, size: QueryTree) -> QueryTree:
 def digits(whole: QueryTree, *, has_commas: bool) -> QueryTree:
     """Return the text of a whole number."""
     if has_commas:
-        return FunctionCall("formatNumber", (whole, Constant("#,##0")))
-    return FunctionCall("string", (whole,))
+        return invoke("formatNumber", whole, Constant("#,##0"))
+    return invoke("string", whole)
 
 
 def _parts(number: QueryTree, places: int) -> QueryTree:
@@ -92,13 +92,13 @@ def _parts(number: QueryTree, places: int) -> QueryTree:
     size, whole, rest = Variable("_size"), Variable("_whole"), Variable("_rest")
     product, high, floor = Variable("_product"), Variable("_high"), Variable("_floor")
     steps: tuple[tuple[str, QueryTree], ...] = (
-        ("_size", FunctionCall("abs", (number,))),
-        ("_whole", FunctionCall("floor", (size,))),
+        ("_size", invoke("abs", number)),
+        ("_whole", invoke("floor", size)),
         ("_rest", Binary("-", size, whole)),
         ("_product", Binary("*", rest, scale)),
         ("_split", Binary("*", rest, _SPLITTER)),
         ("_high", Binary("-", Variable("_split"), Binary("-", Variable("_split"), rest))),
-        ("_floor", FunctionCall("floor", (product,))),
+        ("_floor", invoke("floor", product)),
         ("_rounded", Binary("+", floor, _step(rest, high, product, floor, scale))),
     )
     found = Variable("_rounded")
@@ -118,7 +118,7 @@ def _step(
     low = Binary("*", Binary("-", rest, high), scale)
     error = Binary("+", Binary("-", Binary("*", high, scale), product), low)
     half_of_floor = Binary("/", floor, Constant(2))
-    is_odd = Binary("!=", FunctionCall("floor", (half_of_floor,)), half_of_floor)
+    is_odd = Binary("!=", invoke("floor", half_of_floor), half_of_floor)
 
     def by_error(held: QueryTree) -> QueryTree:
         is_tie = Binary("=", held, _ZERO)

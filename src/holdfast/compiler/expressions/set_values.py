@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from holdfast.compiler.context import TypedQuery, fails_of
+from holdfast.compiler.expressions.gathering import where
 from holdfast.compiler.expressions.query import (
     EMPTY_LIST,
     TRUE,
@@ -20,12 +21,13 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     Flat,
-    FunctionCall,
     FunctionLiteral,
     QueryTree,
     Variable,
     hold,
+    invoke,
     items_of,
+    mapped,
 )
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.types.types import (
@@ -103,8 +105,8 @@ def is_scalar(type_: Type) -> bool:
 
 def is_any(wanted: QueryTree, items: QueryTree) -> QueryTree:
     """Return True when an item equals `wanted`, also where JSONata's `in` does not compare it."""
-    is_equal = FunctionLiteral(("_item",), Binary("=", Variable("_item"), wanted))
-    return Binary("in", TRUE, Flat(FunctionCall("map", (items, is_equal))))
+    is_equal = Binary("=", Variable("_item"), wanted)
+    return Binary("in", TRUE, mapped(items, ("_item",), is_equal))
 
 
 def has(items: QueryTree, member: QueryTree, element: Type) -> QueryTree:
@@ -119,7 +121,7 @@ def distinct(items: QueryTree, element: Type) -> QueryTree:
     if isinstance(items, ArrayOf) and len(items.items) <= 1:
         return items
     if not may_be_list(element):
-        return Flat(FunctionCall("distinct", (items,)))
+        return Flat(invoke("distinct", items))
     return _added(EMPTY_LIST, items, element)
 
 
@@ -127,34 +129,29 @@ def with_member(items: QueryTree, member: QueryTree, element: Type) -> QueryTree
     """Return the set with the member added, or the same set if it has the member."""
 
     def build(held: QueryTree) -> QueryTree:
-        longer = FunctionCall("append", (items, items_of(held, is_list=is_list(element))))
+        longer = invoke("append", items, items_of(held, is_list=is_list(element)))
         return Conditional(has(items, held, element), items, longer)
 
     return hold(member, build, "_member")
 
 
 def without_member(items: QueryTree, member: QueryTree, element: Type) -> QueryTree:
-    one = Variable("_one")
-    return _where(items, Binary("!=", one, member), element)
+    return _where(items, Binary("!=", _ONE, member), element)
 
 
 def _added(items: QueryTree, more: QueryTree, element: Type) -> QueryTree:
-    done, one = Variable("_done"), Variable("_one")
-    longer = FunctionCall("append", (done, items_of(one, is_list=is_list(element))))
-    step = Conditional(has(done, one, element), done, longer)
-    return FunctionCall("reduce", (more, FunctionLiteral((done.name, one.name), step), items))
+    done = Variable("_done")
+    longer = invoke("append", done, items_of(_ONE, is_list=is_list(element)))
+    step = Conditional(has(done, _ONE, element), done, longer)
+    return invoke("reduce", more, FunctionLiteral((done.name, _ONE.name), step), items)
+
+
+_ONE: Final = Variable("_one")
 
 
 def _where(items: QueryTree, test: QueryTree, element: Type) -> QueryTree:
-    """Return the members `$_one` for which the test is true. It does not use `$filter`, which would
-    flatten a single member that is a tuple.
-    """
-    done, one = Variable("_done"), Variable("_one")
-    if not may_be_list(element):
-        return Flat(FunctionCall("filter", (items, FunctionLiteral((one.name,), test))))
-    longer = FunctionCall("append", (done, items_of(one, is_list=is_list(element))))
-    step = FunctionLiteral((done.name, one.name), Conditional(test, longer, done))
-    return FunctionCall("reduce", (items, step, EMPTY_LIST))
+    """Return the members `$_one` for which the test is true."""
+    return where(items, (_ONE,), test, element)
 
 
 # Two sets.
@@ -163,15 +160,15 @@ def _where(items: QueryTree, test: QueryTree, element: Type) -> QueryTree:
 def _union(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
     if may_be_list(element):
         return _added(some, others, element)
-    return distinct(FunctionCall("append", (some, others)), element)
+    return distinct(invoke("append", some, others), element)
 
 
 def _intersection(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
-    return _where(some, has(others, Variable("_one"), element), element)
+    return _where(some, has(others, _ONE, element), element)
 
 
 def _difference(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
-    return _where(some, FunctionCall("not", (has(others, Variable("_one"), element),)), element)
+    return _where(some, invoke("not", has(others, _ONE, element)), element)
 
 
 def _of_one_only(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
@@ -180,7 +177,7 @@ def _of_one_only(some: QueryTree, others: QueryTree, element: Type) -> QueryTree
 
 
 def _is_empty(items: QueryTree) -> QueryTree:
-    return Binary("=", FunctionCall("count", (items,)), Constant(0))
+    return Binary("=", invoke("count", items), Constant(0))
 
 
 def _is_subset(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
@@ -196,7 +193,7 @@ def _is_disjoint(some: QueryTree, others: QueryTree, element: Type) -> QueryTree
 
 
 def _sizes(symbol: str, some: QueryTree, others: QueryTree) -> QueryTree:
-    return Binary(symbol, FunctionCall("count", (some,)), FunctionCall("count", (others,)))
+    return Binary(symbol, invoke("count", some), invoke("count", others))
 
 
 def _is_equal(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
@@ -212,7 +209,7 @@ def _is_proper_superset(some: QueryTree, others: QueryTree, element: Type) -> Qu
 
 
 def _is_different(some: QueryTree, others: QueryTree, element: Type) -> QueryTree:
-    return FunctionCall("not", (_is_equal(some, others, element),))
+    return invoke("not", _is_equal(some, others, element))
 
 
 #: The operators and methods whose result is a set.

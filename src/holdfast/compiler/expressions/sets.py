@@ -51,7 +51,7 @@ def lower_set(expressions: Expressions, node: ast.expr) -> TypedQuery:
 
 
 def members(expressions: Expressions, node: ast.expr) -> TypedQuery | None:
-    """Return the members of a set, perhaps with repetitions; None when `node` is no set."""
+    """Return the members of a set, perhaps with repetitions; None when `node` is not a set."""
     match node:
         case ast.Set(elts=items):
             return lower_list(expressions, items)

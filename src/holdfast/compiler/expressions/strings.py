@@ -13,12 +13,12 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     ItemOf,
     QueryTree,
     Regex,
     failure,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.rules import CANNOT_FAIL, MethodResult, MethodRule
 from holdfast.compiler.expressions.unknowns import as_numeric
@@ -45,13 +45,13 @@ _EMPTY: Final = Constant("")
 
 def _plain(function: str) -> MethodRule:
     def rule(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
-        return (FunctionCall(function, (value,)), STR, CANNOT_FAIL) if not arguments else None
+        return (invoke(function, value), STR, CANNOT_FAIL) if not arguments else None
 
     return rule
 
 
 def _starts(value: QueryTree, prefix: QueryTree) -> QueryTree:
-    return Binary("=", FunctionCall("substring", (value, Constant(0), length(prefix))), prefix)
+    return Binary("=", invoke("substring", value, Constant(0), length(prefix)), prefix)
 
 
 def _ends(value: QueryTree, suffix: QueryTree) -> QueryTree:
@@ -59,14 +59,14 @@ def _ends(value: QueryTree, suffix: QueryTree) -> QueryTree:
     # it, and `substring` would then count from the end.
     rest = Binary("-", length(value), length(suffix))
     is_longer = Binary("<", rest, Constant(0))
-    end = Binary("=", FunctionCall("substring", (value, rest)), suffix)
+    end = Binary("=", invoke("substring", value, rest), suffix)
     return Conditional(is_longer, FALSE, end)
 
 
 def length(text: QueryTree) -> QueryTree:
     if isinstance(text, Constant) and isinstance(text.value, str):
         return Constant(len(text.value))
-    return FunctionCall("length", (text,))
+    return invoke("length", text)
 
 
 def _startswith(
@@ -109,7 +109,7 @@ def _without_prefix(
 ) -> MethodResult | None:
     match arguments:
         case (TypedQuery(prefix, type_, _),) if is_text(type_):
-            rest = FunctionCall("substring", (value, length(prefix)))
+            rest = invoke("substring", value, length(prefix))
             return Conditional(_starts(value, prefix), rest, value), STR, CANNOT_FAIL
     return None
 
@@ -120,7 +120,7 @@ def _without_suffix(
     match arguments:
         case (TypedQuery(suffix, type_, _),) if is_text(type_):
             size = Binary("-", length(value), length(suffix))
-            rest = FunctionCall("substring", (value, Constant(0), size))
+            rest = invoke("substring", value, Constant(0), size)
             return Conditional(_ends(value, suffix), rest, value), STR, CANNOT_FAIL
     return None
 
@@ -138,7 +138,7 @@ def _strip(pattern: str) -> MethodRule:
                 characters = f"[{''.join(map(_escaped, text))}]"
             case _:
                 return None
-        found = FunctionCall("replace", (value, Regex(pattern.replace("%s", characters)), _EMPTY))
+        found = invoke("replace", value, Regex(pattern.replace("%s", characters)), _EMPTY)
         return found, STR, CANNOT_FAIL
 
     return rule
@@ -163,17 +163,17 @@ def _join(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> Metho
         case (TypedQuery(items, type_, _),):
             element = element_of(type_)
             if element is not None and is_text(element):
-                return FunctionCall("join", (items, value)), STR, CANNOT_FAIL
+                return invoke("join", items, value), STR, CANNOT_FAIL
     return None
 
 
 def _split(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
     match arguments:
         case ():
-            trimmed = FunctionCall("replace", (value, Regex(f"^{SPACE}+|{SPACE}+$"), _EMPTY))
+            trimmed = invoke("replace", value, Regex(f"^{SPACE}+|{SPACE}+$"), _EMPTY)
             return hold(trimmed, _words, "_text"), ListOf(STR), CANNOT_FAIL
         case (TypedQuery(Constant(str(separator)) as query, _, _),) if separator:
-            return FunctionCall("split", (value, query)), ListOf(STR), CANNOT_FAIL
+            return invoke("split", value, query), ListOf(STR), CANNOT_FAIL
         case (
             TypedQuery(Constant(str(separator)) as query, _, _),
             TypedQuery(Constant(1), _, _),
@@ -199,30 +199,30 @@ _TEXTS: Final = (ListOf(STR), CANNOT_FAIL)
 
 
 def _at_first(text: QueryTree, separator: QueryTree) -> QueryTree:
-    before = FunctionCall("substringBefore", (text, separator))
-    after = FunctionCall("substringAfter", (text, separator))
+    before = invoke("substringBefore", text, separator)
+    after = invoke("substringAfter", text, separator)
     return _parted(text, separator, before, after)
 
 
 def _at_last(text: QueryTree, separator: QueryTree) -> QueryTree:
     def build(last: QueryTree) -> QueryTree:
         size = Binary("-", Binary("-", length(text), length(last)), Constant(1))
-        front = FunctionCall("substring", (text, Constant(0), size))
+        front = invoke("substring", text, Constant(0), size)
         return _parted(text, separator, front, last)
 
-    parts = FunctionCall("split", (text, separator))
+    parts = invoke("split", text, separator)
     return hold(ItemOf(parts, Constant(-1)), build, "_last")
 
 
 def _parted(
     text: QueryTree, separator: QueryTree, before: QueryTree, after: QueryTree
 ) -> QueryTree:
-    is_there = FunctionCall("contains", (text, separator))
+    is_there = invoke("contains", text, separator)
     return Conditional(is_there, ArrayOf((before, after)), ArrayOf((text,)))
 
 
 def _words(text: QueryTree) -> QueryTree:
-    words = FunctionCall("split", (text, Regex(f"{SPACE}+")))
+    words = invoke("split", text, Regex(f"{SPACE}+"))
     return Conditional(Binary("=", text, _EMPTY), ArrayOf(()), words)
 
 
@@ -234,8 +234,8 @@ def _splitlines(
     """
     if arguments:
         return None
-    ended = FunctionCall("replace", (value, Regex(f"(?:{_LINE_ENDS})$"), _EMPTY))
-    lines = FunctionCall("split", (ended, Regex(_LINE_ENDS)))
+    ended = invoke("replace", value, Regex(f"(?:{_LINE_ENDS})$"), _EMPTY)
+    lines = invoke("split", ended, Regex(_LINE_ENDS))
     return Conditional(Binary("=", value, _EMPTY), ArrayOf(()), lines), ListOf(STR), CANNOT_FAIL
 
 
@@ -244,7 +244,7 @@ def _replace(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> Me
         case (TypedQuery(Constant(str(old)) as query, _, _), TypedQuery(new, type_, _)) if (
             old and is_text(type_)
         ):
-            return FunctionCall("replace", (value, query, new)), STR, CANNOT_FAIL
+            return invoke("replace", value, query, new), STR, CANNOT_FAIL
     return None
 
 
@@ -264,14 +264,14 @@ def _index(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> Meth
 
 
 def _place(value: QueryTree, part: QueryTree, otherwise: QueryTree) -> QueryTree:
-    before = FunctionCall("length", (FunctionCall("substringBefore", (value, part)),))
-    return Conditional(FunctionCall("contains", (value, part)), before, otherwise)
+    before = invoke("length", invoke("substringBefore", value, part))
+    return Conditional(invoke("contains", value, part), before, otherwise)
 
 
 def _count(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> MethodResult | None:
     match arguments:
         case (TypedQuery(Constant(str(part)) as query, _, _),) if part:
-            pieces = FunctionCall("count", (FunctionCall("split", (value, query)),))
+            pieces = invoke("count", invoke("split", value, query))
             return Binary("-", pieces, Constant(1)), INT, CANNOT_FAIL
     return None
 
@@ -288,7 +288,7 @@ def _just(sign: int) -> MethodRule:
         if width < 0 or len(fill) != 1:
             return None
         return (
-            FunctionCall("pad", (value, Constant(sign * width), Constant(fill))),
+            invoke("pad", value, Constant(sign * width), Constant(fill)),
             STR,
             CANNOT_FAIL,
         )
@@ -303,11 +303,11 @@ def _zfill(value: QueryTree, _: Type, arguments: tuple[TypedQuery, ...]) -> Meth
             pass
         case _:
             return None
-    sign = FunctionCall("substring", (value, Constant(0), Constant(1)))
+    sign = invoke("substring", value, Constant(0), Constant(1))
     is_signed = Binary("in", sign, ArrayOf((Constant("+"), Constant("-"))))
-    rest = FunctionCall("substring", (value, Constant(1)))
-    padded = Binary("&", sign, FunctionCall("pad", (rest, Constant(1 - width), Constant("0"))))
-    whole = FunctionCall("pad", (value, Constant(-width), Constant("0")))
+    rest = invoke("substring", value, Constant(1))
+    padded = Binary("&", sign, invoke("pad", rest, Constant(1 - width), Constant("0")))
+    whole = invoke("pad", value, Constant(-width), Constant("0"))
     return Conditional(is_signed, padded, whole), STR, CANNOT_FAIL
 
 
@@ -341,7 +341,7 @@ def int_of_any(value: TypedQuery) -> TypedQuery:
     """Return `int(value)` of a value of unknown type: a number, a bool or a text of digits."""
 
     def build(held: QueryTree) -> QueryTree:
-        kind = FunctionCall("type", (held,))
+        kind = invoke("type", held)
         number = towards_zero(as_numeric(TypedQuery(held, UNKNOWN)).query)
         return Conditional(Binary("=", kind, Constant("string")), as_int(held), number)
 
@@ -353,9 +353,7 @@ def towards_zero(number: QueryTree) -> QueryTree:
     return hold(
         number,
         lambda held: Conditional(
-            Binary("<", held, Constant(0)),
-            FunctionCall("ceil", (held,)),
-            FunctionCall("floor", (held,)),
+            Binary("<", held, Constant(0)), invoke("ceil", held), invoke("floor", held)
         ),
         "_number",
     )
@@ -363,13 +361,13 @@ def towards_zero(number: QueryTree) -> QueryTree:
 
 def as_int(text: QueryTree) -> QueryTree:
     """Return the query for `int(text)`: an error unless the text consists of ASCII digits."""
-    bare = FunctionCall("replace", (text, Regex(f"^{SPACE}+|{SPACE}+$|[+_]"), _EMPTY))
-    number = hold(FunctionCall("number", (bare,)), _in_range, "_number")
-    is_int = FunctionCall("contains", (text, Regex(f"^{SPACE}*[+-]?[0-9]+(?:_[0-9]+)*{SPACE}*$")))
+    bare = invoke("replace", text, Regex(f"^{SPACE}+|{SPACE}+$|[+_]"), _EMPTY)
+    number = hold(invoke("number", bare), _in_range, "_number")
+    is_int = invoke("contains", text, Regex(f"^{SPACE}*[+-]?[0-9]+(?:_[0-9]+)*{SPACE}*$"))
     return Conditional(is_int, number, failure("ValueError: invalid literal for int()"))
 
 
 def _in_range(number: QueryTree) -> QueryTree:
     """Return the number, or an error beyond 2**53: a double cannot represent each such integer."""
-    is_exact = Binary("<", FunctionCall("abs", (number,)), Constant(2**53))
+    is_exact = Binary("<", invoke("abs", number), Constant(2**53))
     return Conditional(is_exact, number, failure("ValueError: the integer is beyond 2**53"))

@@ -11,22 +11,21 @@ from typing import Final
 from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, fails_of
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.enum_values import member_by_name
+from holdfast.compiler.expressions.gathering import where
 from holdfast.compiler.expressions.iteration import require_int
 from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
     Conditional,
     Constant,
-    Flat,
-    FunctionCall,
-    FunctionLiteral,
     ItemOf,
     QueryTree,
     Variable,
     failure,
     guard,
     hold,
-    items_of,
+    invoke,
+    is_kind,
 )
 from holdfast.compiler.expressions.unknowns import as_kind
 from holdfast.compiler.library_calls import note_failure
@@ -47,10 +46,8 @@ from holdfast.compiler.types.types import (
     describe,
     element_of,
     is_key,
-    is_list,
     is_refused,
     is_text,
-    may_be_list,
 )
 from holdfast.errors import nearest
 
@@ -89,7 +86,7 @@ def lower_subscript(lowering: Lowering, node: ast.Subscript) -> TypedQuery:
                 return _refuse_field(lowering, node, dict_, str(getattr(key.query, "value", "")))
             if has_plain_error(key.type):
                 note_failure(lowering, node, "KeyError")
-            query = guard(FunctionCall("lookup", (base.query, sought_)), f"KeyError: {text}")
+            query = guard(invoke("lookup", base.query, sought_), f"KeyError: {text}")
             return TypedQuery(query, found, fails | {"KeyError"})
     help_ = _index_help(lowering.unit.text(node.value), base.type)
     if isinstance(base.type, DictOf):
@@ -142,14 +139,14 @@ def _character(text: QueryTree, place: QueryTree, message: str) -> QueryTree:
     """
 
     def at(held: QueryTree, position: QueryTree) -> QueryTree:
-        found = FunctionCall("substring", (held, position, Constant(1)))
+        found = invoke("substring", held, position, Constant(1))
         return Conditional(_is_inside(held, position), found, failure(message))
 
     return hold(text, lambda held: hold(place, partial(at, held), "_place"), "_text")
 
 
 def _is_inside(text: QueryTree, place: QueryTree) -> QueryTree:
-    size = FunctionCall("length", (text,))
+    size = invoke("length", text)
     is_after_start = Binary(">=", place, Binary("-", Constant(0), size))
     return Binary("and", is_after_start, Binary("<", place, size))
 
@@ -160,13 +157,13 @@ def has_item(base: TypedQuery, key: TypedQuery) -> QueryTree | None:
     """
     match base.type:
         case ListOf() if key.type == INT:
-            return hold(ItemOf(base.query, key.query), lambda item: FunctionCall("exists", (item,)))
+            return hold(ItemOf(base.query, key.query), lambda item: invoke("exists", item))
         case type_ if is_text(type_) and key.type == INT:
             return _is_inside(base.query, key.query)
         case DictOf() if has_plain_error(key.type):
             text = sought(base.type, key)
-            found = None if text is None else FunctionCall("lookup", (base.query, text))
-            return None if found is None else FunctionCall("exists", (found,))
+            found = None if text is None else invoke("lookup", base.query, text)
+            return None if found is None else invoke("exists", found)
         case _:
             return None
 
@@ -194,7 +191,7 @@ def _slice(
         return _slice_of_any(lowering, node, base, part)
     if not (is_text(base.type) or isinstance(base.type, ListOf)):
         return _refused_slice(lowering, node, base.type)
-    size = FunctionCall("length" if is_text(base.type) else "count", (base.query,))
+    size = invoke("length" if is_text(base.type) else "count", base.query)
     first = _bound(lowering, part.lower, size)
     last = _bound(lowering, part.upper, size)
     fails = fails_of(base, *(bound for bound in (first, last) if bound is not None))
@@ -218,7 +215,7 @@ def _slice_of_any(
 
     def build(held: QueryTree) -> QueryTree:
         text, items = variants(held)
-        is_string = Binary("=", FunctionCall("type", (held,)), Constant("string"))
+        is_string = is_kind(held, "string")
         return Conditional(is_string, text.query, items.query)
 
     return TypedQuery(
@@ -244,15 +241,15 @@ def _by_step(
     found = base if is_whole else _slice(lowering, node, base, bounds)
     items = found.query
     if is_text(base.type):
-        items = FunctionCall("split", (items, Constant("")))
+        items = invoke("split", items, Constant(""))
     if step < 0:
-        items = FunctionCall("reverse", (items,))
+        items = invoke("reverse", items)
     if abs(step) > 1:
         element = STR if is_text(base.type) else element_of(base.type) or NEVER
-        turns = FunctionCall("floor", (Binary("/", _PLACE, Constant(abs(step))),))
+        turns = invoke("floor", Binary("/", _PLACE, Constant(abs(step))))
         is_kept = Binary("=", _PLACE, Binary("*", turns, Constant(abs(step))))
         items = _where(items, element, is_kept)
-    query = FunctionCall("join", (items,)) if is_text(base.type) else items
+    query = invoke("join", items) if is_text(base.type) else items
     type_ = STR if is_text(base.type) else base.type
     return TypedQuery(query, type_, found.fails)
 
@@ -280,16 +277,16 @@ def _bound(lowering: Lowering, node: ast.expr | None, size: QueryTree) -> TypedQ
 
 
 def _not_negative(number: QueryTree) -> QueryTree:
-    return FunctionCall("max", (ArrayOf((Constant(0), number)),))
+    return invoke("max", ArrayOf((Constant(0), number)))
 
 
 def _text_slice(text: QueryTree, low: QueryTree | None, high: QueryTree | None) -> QueryTree:
     start = Constant(0) if low is None else low
     if high is None:
-        return FunctionCall("substring", (text, start))
+        return invoke("substring", text, start)
     if start == Constant(0):
-        return FunctionCall("substring", (text, start, high))
-    return FunctionCall("substring", (text, start, _not_negative(Binary("-", high, start))))
+        return invoke("substring", text, start, high)
+    return invoke("substring", text, start, _not_negative(Binary("-", high, start)))
 
 
 def _list_slice(
@@ -314,7 +311,7 @@ def _list_slice(
 
 def rest_of(items: QueryTree, element: Type, before: int, after: int) -> QueryTree:
     """Return the items without so many at the beginning and at the end."""
-    end = Binary("-", FunctionCall("count", (items,)), Constant(after))
+    end = Binary("-", invoke("count", items), Constant(after))
     is_inside = Binary("and", _is_from(Constant(before)), _is_before(Variable("_end")))
     return hold(end, lambda _: _where(items, element, is_inside), "_end")
 
@@ -331,15 +328,5 @@ def _is_before(high: QueryTree) -> QueryTree:
 
 
 def _where(items: QueryTree, element: Type, test: QueryTree) -> QueryTree:
-    """Return the items whose position passes the test. `$filter` cannot be used: it would flatten a
-    single item that is a list.
-    """
-    value, done = Variable("_value"), Variable("_done")
-    if not may_be_list(element):
-        return Flat(
-            FunctionCall("filter", (items, FunctionLiteral((value.name, _PLACE.name), test)))
-        )
-    longer = FunctionCall("append", (done, items_of(value, is_list=is_list(element))))
-    kept = Conditional(test, longer, done)
-    parameters = (done.name, value.name, _PLACE.name)
-    return FunctionCall("reduce", (items, FunctionLiteral(parameters, kept), ArrayOf(())))
+    """Return the items whose position passes the test."""
+    return where(items, (Variable("_value"), _PLACE), test, element)

@@ -16,12 +16,12 @@ from holdfast.compiler.expressions.query import (
     Block,
     Conditional,
     Constant,
-    FunctionCall,
     FunctionLiteral,
     ItemOf,
     QueryTree,
     Variable,
     hold,
+    invoke,
 )
 
 IS_COMPENSATED: Final = sys.version_info >= (3, 12)
@@ -36,22 +36,22 @@ def float_sum(items: QueryTree, start: QueryTree) -> QueryTree:
 
 def plain_sum(items: QueryTree, start: QueryTree) -> QueryTree:
     longer = FunctionLiteral(_PARAMETERS, Binary("+", _DONE, _ITEM))
-    return FunctionCall("reduce", (items, longer, start))
+    return invoke("reduce", items, longer, start)
 
 
 def compensated_sum(items: QueryTree, start: QueryTree) -> QueryTree:
     """Return the sum with the sum of its rounding errors. The accumulator is `[sum, errors]`."""
     total = Variable("_total")
     before, errors = ItemOf(_DONE, Constant(0)), ItemOf(_DONE, Constant(1))
-    is_larger = Binary(">=", FunctionCall("abs", (before,)), FunctionCall("abs", (_ITEM,)))
+    is_larger = Binary(">=", invoke("abs", before), invoke("abs", _ITEM))
     error = Conditional(
         is_larger,
         Binary("+", Binary("-", before, total), _ITEM),
         Binary("+", Binary("-", _ITEM, total), before),
     )
     body = Block("_total", Binary("+", before, _ITEM), ArrayOf((total, Binary("+", errors, error))))
-    pair = FunctionCall(
-        "reduce", (items, FunctionLiteral(_PARAMETERS, body), ArrayOf((start, Constant(0))))
+    pair = invoke(
+        "reduce", items, FunctionLiteral(_PARAMETERS, body), ArrayOf((start, Constant(0)))
     )
     return hold(
         pair,

@@ -16,9 +16,9 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     QueryTree,
     hold,
+    invoke,
     message_of,
 )
 from holdfast.compiler.expressions.rounding import digits
@@ -100,7 +100,7 @@ def _text(query: QueryTree, type_: Type) -> QueryTree | None:
         case _ if type_ == DATETIME:
             return iso_text(query, " ")
         case _ if type_ == INT:
-            return FunctionCall("string", (query,))
+            return invoke("string", query)
         case _ if type_ == BOOL:
             return Conditional(query, Constant("True"), Constant("False"))
         case _ if type_ == NONE:
@@ -196,17 +196,14 @@ def _in_units(lowering: Lowering, node: ast.expr, spec: str) -> TypedQuery | Non
 
 def _units(amount: QueryTree, scale: int, spec: re.Match[str]) -> QueryTree:
     def build(size: QueryTree) -> QueryTree:
-        whole = FunctionCall("floor", (Binary("/", size, Constant(scale)),))
+        whole = invoke("floor", Binary("/", size, Constant(scale)))
         rest = Binary("-", size, Binary("*", whole, Constant(scale)))
-        last = FunctionCall(
-            "pad",
-            (FunctionCall("string", (rest,)), Constant(-int(spec["places"])), Constant("0")),
-        )
+        last = invoke("pad", invoke("string", rest), Constant(-int(spec["places"])), Constant("0"))
         sign = Conditional(Binary("<", amount, Constant(0)), Constant("-"), Constant(""))
         front = Binary("&", sign, digits(whole, has_commas=bool(spec["comma"])))
         return Binary("&", Binary("&", front, Constant(".")), last)
 
-    return hold(FunctionCall("abs", (amount,)), build, "_size")
+    return hold(invoke("abs", amount), build, "_size")
 
 
 def formatted(

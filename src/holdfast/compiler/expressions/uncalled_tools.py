@@ -1,4 +1,4 @@
-"""`TOOLS.get(name)` and `TOOLS[name]` without a call: a task is no value."""
+"""`TOOLS.get(name)` and `TOOLS[name]` without a call: a task is not a value."""
 
 from __future__ import annotations
 

@@ -15,12 +15,13 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     Flat,
-    FunctionCall,
-    FunctionLiteral,
     QueryTree,
     Variable,
     failure,
     hold,
+    invoke,
+    is_kind,
+    mapped,
 )
 from holdfast.compiler.types.types import (
     BOOL,
@@ -46,10 +47,6 @@ def number_of(flag: QueryTree) -> QueryTree:
     return Conditional(flag, Constant(1), Constant(0))
 
 
-def _is(value: QueryTree, kind: str) -> QueryTree:
-    return Binary("=", FunctionCall("type", (value,)), Constant(kind))
-
-
 def beside(operator: ast.cmpop, value: TypedQuery, other: Type) -> TypedQuery:
     """Return `value`, if its type is unknown, in the form that can be compared with the type
     `other`. A bool counts as a number. For an order, a value of another type fails with Python's
@@ -71,7 +68,7 @@ def beside(operator: ast.cmpop, value: TypedQuery, other: Type) -> TypedQuery:
 def as_kind(value: TypedQuery, kind: str, error: str) -> TypedQuery:
     """Return a value of unknown type as one of the kind of JSON, or Python's error."""
     wrong = failure(f"{error}: the value is no {kind}")
-    query = hold(value.query, lambda held: Conditional(_is(held, kind), held, wrong), _HELD)
+    query = hold(value.query, lambda held: Conditional(is_kind(held, kind), held, wrong), _HELD)
     return TypedQuery(query, _TYPES[kind], value.fails | {error})
 
 
@@ -101,21 +98,19 @@ def number_or_any(type_: Type) -> Type:
 
 def numbers_of(items: TypedQuery) -> TypedQuery:
     """Return a list of values of unknown type as a list of numbers."""
-    one = FunctionLiteral(("_item",), _number(Variable("_item"), is_strict=True))
-    query = Flat(FunctionCall("map", (items.query, one)))
+    query = mapped(items.query, ("_item",), _number(Variable("_item"), is_strict=True))
     return TypedQuery(query, ListOf(NUMBER), items.fails | {"TypeError"})
 
 
 def texts_of(items: TypedQuery) -> TypedQuery:
     """Return a list of values of unknown type as a list of texts."""
-    one = FunctionLiteral(("_item",), _text(Variable("_item")))
-    query = Flat(FunctionCall("map", (items.query, one)))
+    query = mapped(items.query, ("_item",), _text(Variable("_item")))
     return TypedQuery(query, ListOf(STR), items.fails | {"TypeError"})
 
 
 def added(left: TypedQuery, right: TypedQuery) -> tuple[QueryTree, Type] | None:
-    """Lower `left + right` of a value of unknown type and one that is no number: two numbers, two
-    texts or two lists.
+    """Lower `left + right` of a value of unknown type and one that is not a number: two numbers,
+    two texts or two lists.
     """
     known = right.type if left.type == UNKNOWN else left.type
     if is_text(known):
@@ -126,14 +121,12 @@ def added(left: TypedQuery, right: TypedQuery) -> tuple[QueryTree, Type] | None:
             as_kind(one, "array", "TypeError") if one.type == UNKNOWN else one
             for one in (left, right)
         )
-        return FunctionCall("append", (left.query, right.query)), join(left.type, right.type)
+        return invoke("append", left.query, right.query), join(left.type, right.type)
     if known != UNKNOWN:
         return None
 
     def build(one: QueryTree, other: QueryTree) -> QueryTree:
-        lists = Conditional(
-            _are(one, other, "array"), FunctionCall("append", (one, other)), _NOT_ADDED
-        )
+        lists = Conditional(_are(one, other, "array"), invoke("append", one, other), _NOT_ADDED)
         texts = Conditional(_are(one, other, "string"), Binary("&", one, other), lists)
         total = Binary("+", _number(one, is_strict=True), _number(other, is_strict=True))
         return Conditional(_are_numbers(one, other), total, texts)
@@ -157,7 +150,7 @@ def kind_of_key(value: QueryTree) -> QueryTree:
     """Return a text that two values share if they have an order: two numbers, or two texts."""
 
     def build(held: QueryTree) -> QueryTree:
-        text = Conditional(_is(held, "string"), Constant("text"), Constant(NO_KEY))
+        text = Conditional(is_kind(held, "string"), Constant("text"), Constant(NO_KEY))
         return Conditional(_is_number(held), Constant("number"), text)
 
     return hold(value, build, _HELD)
@@ -189,11 +182,11 @@ def _strict(value: TypedQuery, build: Callable[[QueryTree], QueryTree], type_: T
 
 
 def _is_number(held: QueryTree) -> QueryTree:
-    return Binary("or", _is(held, "number"), _is(held, "boolean"))
+    return Binary("or", is_kind(held, "number"), is_kind(held, "boolean"))
 
 
 def _are(one: QueryTree, other: QueryTree, kind: str) -> QueryTree:
-    return Binary("and", _is(one, kind), _is(other, kind))
+    return Binary("and", is_kind(one, kind), is_kind(other, kind))
 
 
 def _are_numbers(one: QueryTree, other: QueryTree) -> QueryTree:
@@ -204,8 +197,8 @@ def in_any(item: TypedQuery, of: TypedQuery) -> TypedQuery:
     """Lower `text in value`: a part of a text, a key of a dict, or an item of a list."""
 
     def build(wanted: QueryTree, held: QueryTree) -> QueryTree:
-        key = FunctionCall("exists", (FunctionCall("lookup", (held, wanted)),))
-        part = FunctionCall("contains", (held, wanted))
+        key = invoke("exists", invoke("lookup", held, wanted))
+        part = invoke("contains", held, wanted)
         return _by_kind(held, Binary("in", wanted, held), key, part)
 
     return TypedQuery(_of_two(item, of, build), BOOL, item.fails | of.fails | {"TypeError"})
@@ -215,9 +208,9 @@ def size_of_any(value: TypedQuery) -> TypedQuery:
     """Return `len(value)`."""
 
     def build(held: QueryTree) -> QueryTree:
-        size = FunctionCall("count", (held,))
-        keys = FunctionCall("count", (FunctionCall("keys", (held,)),))
-        return _by_kind(held, size, keys, FunctionCall("length", (held,)))
+        size = invoke("count", held)
+        keys = invoke("count", invoke("keys", held))
+        return _by_kind(held, size, keys, invoke("length", held))
 
     return TypedQuery(hold(value.query, build, _HELD), INT, value.fails | {"TypeError"})
 
@@ -226,8 +219,8 @@ def items_of_any(value: TypedQuery) -> TypedQuery:
     """Return what an iteration over the value gives: items, keys or characters."""
 
     def build(held: QueryTree) -> QueryTree:
-        keys = Flat(FunctionCall("keys", (held,)))
-        return _by_kind(held, held, keys, FunctionCall("split", (held, Constant(""))))
+        keys = Flat(invoke("keys", held))
+        return _by_kind(held, held, keys, invoke("split", held, Constant("")))
 
     query = hold(value.query, build, _HELD)
     return TypedQuery(query, ListOf(UNKNOWN), value.fails | {"TypeError"})
@@ -235,17 +228,18 @@ def items_of_any(value: TypedQuery) -> TypedQuery:
 
 def _by_kind(held: QueryTree, array: QueryTree, dict_: QueryTree, text: QueryTree) -> QueryTree:
     wrong = failure("TypeError: the value is no list, dict or text")
-    others = Conditional(_is(held, "object"), dict_, Conditional(_is(held, "string"), text, wrong))
-    return Conditional(_is(held, "array"), array, others)
+    others = Conditional(is_kind(held, "string"), text, wrong)
+    others = Conditional(is_kind(held, "object"), dict_, others)
+    return Conditional(is_kind(held, "array"), array, others)
 
 
 def _text(held: QueryTree) -> QueryTree:
-    return Conditional(_is(held, "string"), held, _WRONG)
+    return Conditional(is_kind(held, "string"), held, _WRONG)
 
 
 def _number(held: QueryTree, *, is_strict: bool) -> QueryTree:
-    other = Conditional(_is(held, "number"), held, _WRONG) if is_strict else held
-    return Conditional(_is(held, "boolean"), number_of(held), other)
+    other = Conditional(is_kind(held, "number"), held, _WRONG) if is_strict else held
+    return Conditional(is_kind(held, "boolean"), number_of(held), other)
 
 
 def truth_of_any(query: QueryTree) -> QueryTree:
@@ -254,7 +248,7 @@ def truth_of_any(query: QueryTree) -> QueryTree:
     """
 
     def build(held: QueryTree) -> QueryTree:
-        size = Binary(">", FunctionCall("count", (held,)), Constant(0))
-        return Conditional(_is(held, "array"), size, FunctionCall("boolean", (held,)))
+        size = Binary(">", invoke("count", held), Constant(0))
+        return Conditional(is_kind(held, "array"), size, invoke("boolean", held))
 
     return hold(query, build, _HELD)

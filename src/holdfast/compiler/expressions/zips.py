@@ -11,10 +11,10 @@ from holdfast.compiler.context import REFUSED_EXPRESSION, Lowering, TypedQuery, 
 from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
-    FunctionCall,
     QueryTree,
     failure,
     hold,
+    invoke,
 )
 from holdfast.compiler.types.types import BOOL, REFUSED, ListOf, TupleOf, element_of, is_refused
 
@@ -34,7 +34,7 @@ def lower_zip(lowering: Expressions, node: ast.Call) -> TypedQuery:
         return REFUSED_EXPRESSION
     type_ = ListOf(TupleOf(tuple(element_of(items.type) or REFUSED for items in lists)))
     if not is_strict:
-        query: QueryTree = FunctionCall("zip", tuple(items.query for items in lists))
+        query: QueryTree = invoke("zip", *(items.query for items in lists))
         return TypedQuery(query, type_, fails_of(*lists))
     return TypedQuery(_checked(lists, ()), type_, fails_of(*lists) | {"ValueError"})
 
@@ -56,11 +56,11 @@ def _checked(lists: list[TypedQuery], held: tuple[QueryTree, ...]) -> QueryTree:
     if len(held) < len(lists):
         name = f"_zip_{len(held) + 1}"
         return hold(lists[len(held)].query, lambda one: _checked(lists, (*held, one)), name)
-    return Conditional(_uneven(held), uneven_failure(), FunctionCall("zip", held))
+    return Conditional(_uneven(held), uneven_failure(), invoke("zip", *held))
 
 
 def _uneven(lists: tuple[QueryTree, ...]) -> QueryTree:
-    first, *others = (FunctionCall("count", (items,)) for items in lists)
+    first, *others = (invoke("count", items) for items in lists)
     tests: list[QueryTree] = [Binary("!=", first, other) for other in others]
     found = tests[0]
     for test in tests[1:]:

@@ -13,7 +13,8 @@ from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.declared import annotated_type, as_declared
 from holdfast.compiler.expressions.query import Variable
 from holdfast.compiler.expressions.typed_dicts import displayed
-from holdfast.compiler.ir import Assign, Target
+from holdfast.compiler.ir import Target
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.statements.changes import (
     is_named_change,
     lower_extension,
@@ -92,7 +93,7 @@ def _assign_to_all(statements: Statements, node: ast.Assign) -> None:
         else:
             with _temporary(statements, [_WHOLE]):
                 statements.give(_WHOLE, Held(value.query, value.type, distinct=distinct))
-                part = ast.copy_location(ast.Name(_WHOLE, ast.Load()), node.value)
+                part = ast.copy_location(load(_WHOLE), node.value)
                 _assign(statements, node, target, part, None)
 
 
@@ -165,7 +166,7 @@ def _assign_parts(
         lower_unpacking(statements, node, ast.copy_location(made, target), value)
         for (name, part), place in zip(named.items(), places, strict=True):
             inner = part.value if isinstance(part, ast.Starred) else part
-            read = ast.copy_location(ast.Name(name, ast.Load()), place)
+            read = ast.copy_location(load(name), place)
             _assign(statements, node, inner, read, None)
     if before is not None and is_exchange(target, value):
         _restore_levels(statements, target, before)
@@ -293,7 +294,7 @@ def _assign_name(
     type_ = expression.type
     if not is_refused(type_) and (function is None or expression.query != given.query):
         variable = statements.scope.name(name)
-        statements.emit(Assign(statements.origin(node), ((variable, expression),)))
+        statements.assign(node, (variable, expression))
     facts = _facts_of(statements, name, value, type_)
     replaced = 0
     if has_parts_that_may_change(type_) and not isinstance(node, ast.NamedExpr):
@@ -373,7 +374,7 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
         return
     if isinstance(entry, Held) and lower_merge(statements, node, name):
         return
-    read = ast.copy_location(ast.Name(name, ast.Load()), node.target)
+    read = ast.copy_location(load(name), node.target)
     if isinstance(entry, Held) and (
         entry.type == DECIMAL or is_named_change(statements, node, entry.type)
     ):
@@ -396,7 +397,7 @@ def lower_augmented_assignment(statements: Statements, node: ast.AugAssign) -> N
 def _give(statements: Statements, node: ast.AugAssign, name: str, result: TypedQuery) -> None:
     if not is_refused(result.type):
         variable = statements.scope.name(name)
-        statements.emit(Assign(statements.origin(node), ((variable, result),)))
+        statements.assign(node, (variable, result))
     statements.hold(name, result.type)
 
 

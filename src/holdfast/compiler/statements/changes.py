@@ -18,6 +18,7 @@ from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.environment import EVERYTHING, Held, path_of
 from holdfast.compiler.expressions import operators
 from holdfast.compiler.expressions.dict_keys import key_help, with_key, written
+from holdfast.compiler.expressions.gathering import gathered
 from holdfast.compiler.expressions.lazy import refuse_generator
 from holdfast.compiler.expressions.query import (
     ArrayOf,
@@ -26,17 +27,16 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Constant,
-    Flat,
-    FunctionCall,
-    FunctionLiteral,
     QueryTree,
     Variable,
     failure,
+    invoke,
     items_of,
+    mapped,
 )
 from holdfast.compiler.expressions.typed_dicts import is_value_for
-from holdfast.compiler.ir import Assign
 from holdfast.compiler.library_calls import is_caught
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
 from holdfast.compiler.statements.local_names import bound_names
 from holdfast.compiler.statements.named_failures import named_item, named_place
@@ -102,7 +102,7 @@ def lower_change(statements: Statements, node: ast.Expr, call: ast.Call, name: s
     stored = Adding(statements, name, before).value(call.args[0], value.type)
     one = items_of(value.query, is_list=is_list(value.type))
     type_ = ListOf(join(current.type.element, value.type))
-    longer = TypedQuery(FunctionCall("append", (current.query, one)), type_, value.fails)
+    longer = TypedQuery(invoke("append", current.query, one), type_, value.fails)
     give(statements, node, name, longer, stored=stored)
 
 
@@ -192,10 +192,9 @@ def lower_item_change(
         lower_item_assignment(statements, node, target, name, total)
         return
     if has_durable(statements, node.value) and not is_refused(old.type, key.type):
-        old, key = (
-            _read_first(statements, node, old, "old"),
-            _read_first(statements, node, key, "key"),
-        )
+        # Python reads the item before the steps of the value run.
+        old = statements.kept(old, node, "old_value")
+        key = statements.kept(key, node, "key_value")
         value = statements.value(node.value)
     else:
         # Not in `place`: a pass that finds a step of the library in the value runs it before.
@@ -229,15 +228,6 @@ def is_named_change(statements: Statements, node: ast.AugAssign, old: Type) -> b
     return is_of_time and any(is_caught(statements.expressions, error) for error in errors)
 
 
-def _read_first(
-    statements: Statements, node: ast.AugAssign, value: TypedQuery, what: str
-) -> TypedQuery:
-    """Read a value before the steps of the statement, in a variable of its own."""
-    variable = statements.scope.name(f"{what}_value", (node, what))
-    statements.emit(Assign(statements.origin(node), ((variable, value),)))
-    return TypedQuery(Variable(variable), value.type)
-
-
 def _assign_item(
     statements: Statements,
     node: ast.AST,
@@ -260,8 +250,8 @@ def _assign_item(
                     statements.expressions, value_node, owner, name_of_key, new.type
                 ):
                     return
-            merged = FunctionCall(
-                "merge", (ArrayOf((current.query, ComputedEntry(written(key), new.query))),)
+            merged = invoke(
+                "merge", ArrayOf((current.query, ComputedEntry(written(key), new.query)))
             )
             type_ = owner if isinstance(owner, TypedDictOf) else longer
             changed = TypedQuery(merged, type_, fails)
@@ -302,21 +292,17 @@ def _replaced(
     items: QueryTree, index: QueryTree, new: QueryTree, element: Type, text: str
 ) -> QueryTree:
     """Return the list with one item replaced; an index below 0 counts from the end."""
-    size, wanted, place = FunctionCall("count", (items,)), Variable("_at"), Variable("_place")
+    size, wanted, place = invoke("count", items), Variable("_at"), Variable("_place")
     at = Conditional(Binary("<", index, Constant(0)), Binary("+", index, size), index)
     is_inside = Binary("and", Binary(">=", wanted, Constant(0)), Binary("<", wanted, size))
-    value, done, fresh = Variable("_value"), Variable("_done"), Variable("_new")
+    value, fresh = Variable("_value"), Variable("_new")
     is_here = Binary("=", place, wanted)
     if may_be_list(element):
         one, other = (items_of(part, is_list=is_list(element)) for part in (fresh, value))
-        longer = FunctionCall("append", (done, Conditional(is_here, one, other)))
-        step = FunctionLiteral((done.name, value.name, place.name), longer)
-        changed: QueryTree = FunctionCall("reduce", (items, step, ArrayOf(())))
+        changed = gathered(items, (value, place), Conditional(is_here, one, other))
     else:
         pick = Conditional(is_here, fresh, value)
-        changed = Flat(
-            FunctionCall("map", (items, FunctionLiteral((value.name, place.name), pick)))
-        )
+        changed = mapped(items, (value.name, place.name), pick)
     checked = Conditional(is_inside, changed, failure(f"IndexError: {text}"))
     return Block(fresh.name, new, Block(wanted.name, at, checked))
 
@@ -338,7 +324,7 @@ def changeable(
             "return the value from the branch and combine the results afterwards",
         )
         return None
-    current = statements.expressions.lower(ast.copy_location(ast.Name(name, ast.Load()), node))
+    current = statements.expressions.lower(ast.copy_location(load(name), node))
     entry = environment.entries.get(name)
     if is_refused(current.type) or not isinstance(entry, Held):
         return None
@@ -463,8 +449,8 @@ def _separate_copy(text: str, type_: Type, depth: int, level: int = 0) -> str:
 
 @contextmanager
 def keeping_facts(statements: Statements, name: str, path: str) -> Iterator[dict[str, Type]]:
-    """Change the part of `name` at `path`. What is known about its other parts stays true; the
-    block adds what it knows about the new part.
+    """Change the part of `name` at `path`. The facts about its other parts stay true; the block
+    adds the facts about the new part.
     """
     environment = statements.flow.environment
     assert environment is not None
@@ -514,5 +500,5 @@ def give(
     if owned and not has_parts_that_may_change(value.type):
         owned = EVERYTHING
     variable = statements.scope.name(name)
-    statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    statements.assign(node, (variable, value))
     statements.hold(name, value.type, owned=owned, distinct=distinct)

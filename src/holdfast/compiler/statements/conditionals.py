@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery
 from holdfast.compiler.environment import join_environments
 from holdfast.compiler.expressions import operators
-from holdfast.compiler.expressions.query import FunctionCall, Variable
-from holdfast.compiler.ir import Assign, If
+from holdfast.compiler.expressions.query import Variable, invoke
+from holdfast.compiler.ir import If
 from holdfast.compiler.steps.hoisting import has_durable
 from holdfast.compiler.types.types import BOOL, Type, is_refused, join, without_none
 
@@ -120,7 +120,7 @@ class _Choice:
         held = TypedQuery(Variable(self.variable), type_)
         test = operators.truth(statements.unit, first, held)
         if not is_and:
-            test = test._replace(query=FunctionCall("not", (test.query,)))
+            test = test._replace(query=invoke("not", test.query))
         statements.flow.environment = here.narrowed(first, is_true=is_and).environment
         others: list[Type] = []
         block = statements.collected(lambda: others.append(self.operands(rest, is_and=is_and)))
@@ -150,5 +150,5 @@ class _Choice:
         value = statements.test(node) if self.is_truth else statements.value(node)
         if not is_refused(value.type):
             assigned = ((self.variable, value),)
-            statements.emit(Assign(statements.origin(node), assigned))
+            statements.assign(node, *assigned)
         return BOOL if self.is_truth and not is_refused(value.type) else value.type

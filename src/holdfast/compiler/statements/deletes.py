@@ -9,8 +9,10 @@ from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.environment import Environment
 from holdfast.compiler.expressions.dict_keys import key_help, sought
 from holdfast.compiler.expressions.removals import without_known_key, without_place
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.statements.changes import changeable, give
 from holdfast.compiler.statements.levels import OWN, Adding, Stored
+from holdfast.compiler.statements.named_failures import named_removal
 from holdfast.compiler.statements.parts import change_part, local_chain
 from holdfast.compiler.statements.replacements import replacing
 from holdfast.compiler.types.types import INT, UNKNOWN, DictOf, ListOf, describe, is_refused
@@ -37,7 +39,7 @@ def lower_delete(statements: Statements, node: ast.Delete) -> None:
 
 def _forget(statements: Statements, target: ast.Name) -> None:
     """Lower `del name`: from here on the name has no value."""
-    statements.expressions.lower(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+    statements.expressions.lower(ast.copy_location(load(target.id), target))
     environment = statements.flow.environment
     if environment is not None:
         statements.flow.environment = environment.without(target.id)
@@ -65,13 +67,15 @@ def _delete(statements: Statements, node: ast.Delete, target: ast.Subscript, nam
     if current is None or is_refused(key.type):
         return
     text = statements.unit.text(target)
+    named = named_removal(statements, target, current, key)
+    key = key if named is None else named
     match current.type:
         case ListOf(element) if key.type == INT:
             rest = without_place(current.query, key.query, element, text)
-            fails = key.fails | {"IndexError"}
+            fails = key.fails | (set() if named else {"IndexError"})
         case DictOf() as owner if (sought_ := sought(owner, key)) is not None:
             rest = without_known_key(current.query, sought_, text)
-            fails = key.fails | {"KeyError"}
+            fails = key.fails | (set() if named else {"KeyError"})
         case type_:
             message = f"{describe(type_)} has no items by {describe(key.type)} to delete"
             help_ = f"del {name}[0]"
@@ -149,7 +153,7 @@ def _around(target: ast.Subscript, part: ast.Slice, value: ast.expr | None) -> a
         return ast.Subscript(target.value, ast.Slice(start, stop), ast.Load())
 
     def size(part: ast.expr) -> ast.expr:
-        return ast.Call(ast.Name("len", ast.Load()), [part], [])
+        return ast.Call(load("len"), [part], [])
 
     parts: list[ast.expr] = [] if part.lower is None else [items(None, part.lower)]
     parts += [] if value is None else [value]
@@ -160,7 +164,4 @@ def _around(target: ast.Subscript, part: ast.Slice, value: ast.expr | None) -> a
         end = ast.BinOp(size(items(None, part.lower)), ast.Add(), removed)
         parts.append(items(end, None))
     whole = ast.List([ast.Starred(one, ast.Load()) for one in parts], ast.Load())
-    for inner in ast.walk(whole):
-        if not hasattr(inner, "lineno"):
-            ast.copy_location(inner, target)
-    return whole
+    return located(whole, target)

@@ -26,7 +26,7 @@ from holdfast.api.error_fields import error_fields
 from holdfast.compiler.context import Helper, TypedQuery, fails_of
 from holdfast.compiler.environment import Environment
 from holdfast.compiler.expressions.inlining import Blocks, held_in, with_parameters
-from holdfast.compiler.expressions.query import Constant, FunctionCall, ObjectOf, QueryTree
+from holdfast.compiler.expressions.query import Constant, ObjectOf, QueryTree, invoke
 from holdfast.compiler.steps.helpers import definition_in_class, helper_of
 from holdfast.compiler.types.annotations import from_annotation
 from holdfast.compiler.types.error_fields import defaults_of
@@ -93,7 +93,7 @@ def _cause(
     rows = ObjectOf(tuple((name, value.query) for name, value in values.items()))
     whole: QueryTree = ObjectOf((("message", message.query), ("fields", rows)))
     fails = fails_of(message, *values.values())
-    return held_in(blocks, TypedQuery(FunctionCall("string", (whole,)), STR, fails))
+    return held_in(blocks, TypedQuery(invoke("string", whole), STR, fails))
 
 
 def _maker(statements: Statements, call: ast.Call, cls: type[BaseException]) -> Helper | None:

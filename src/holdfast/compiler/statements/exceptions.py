@@ -13,7 +13,7 @@ from holdfast.asl import error_names
 from holdfast.compiler.checks import failures_of, nameless_in
 from holdfast.compiler.context import TypedQuery
 from holdfast.compiler.environment import Held, join_environments
-from holdfast.compiler.expressions.query import Constant, FunctionCall, ObjectOf, Variable
+from holdfast.compiler.expressions.query import Constant, ObjectOf, Variable, invoke
 from holdfast.compiler.ir import Assign, ErrorHandler, Failures, If, Raise, Reraise, Try
 from holdfast.compiler.statements.error_makers import has_maker, made_cause
 from holdfast.compiler.statements.finals import lower_finally
@@ -307,7 +307,7 @@ def _raise(statements: Statements, node: ast.Raise, name: ast.expr, call: ast.Ca
 def _cause(
     statements: Statements, cls: type[BaseException], arguments: list[ast.expr]
 ) -> TypedQuery | None:
-    """Return the text of the error's constructor; None when its argument is no text."""
+    """Return the text of the error's constructor; None when its argument is not a text."""
     if not arguments:
         return TypedQuery(Constant(""), STR)
     cause = statements.value(arguments[0])
@@ -334,7 +334,7 @@ def _with_fields(cause: TypedQuery, cls: type[BaseException]) -> TypedQuery:
         return TypedQuery(Constant(written_cause(str(cause.query.value), values)), STR)
     rows = ObjectOf(tuple((name, Constant(value)) for name, value in values.items()))
     whole = ObjectOf((("message", cause.query), ("fields", rows)))
-    return TypedQuery(FunctionCall("string", (whole,)), STR, cause.fails)
+    return TypedQuery(invoke("string", whole), STR, cause.fails)
 
 
 # assert

@@ -124,7 +124,7 @@ def _jumps(node: ast.AST, *, is_in_loop: bool) -> Iterator[ast.stmt]:
                 yield from _jumps(inner, is_in_loop=is_in_loop)
         case ast.ExceptHandler(body=body):
             # A bare `raise` is allowed in a handler inside the `finally` body, because it raises
-            # the error that this handler has caught. So it is no jump out of the `finally`.
+            # the error that this handler has caught. So it is not a jump out of the `finally`.
             for inner in body:
                 found = _jumps(inner, is_in_loop=is_in_loop)
                 yield from (jump for jump in found if not isinstance(jump, ast.Raise))

@@ -21,7 +21,6 @@ from holdfast.compiler.expressions.declared import as_parameter
 from holdfast.compiler.expressions.error_values import MARK, RAISED, with_mark
 from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import (
-    Assign,
     BranchErrors,
     ErrorHandler,
     Return,
@@ -112,7 +111,7 @@ def _body_or_error(
     statements: Statements, function: ast.Lambda | ast.FunctionDef, *, is_late: bool
 ) -> StatementBlock:
     """Return the statements of the function inside of `try: …`, `except Exception as error: return
-    error`. With `is_late` the call raises that error, so it is no result for the author.
+    error`. With `is_late` the call raises that error, so it is not a result for the author.
     """
     statements.flow.protections += 1
     with statements.unit.library.catching(() if is_late else [Exception]):
@@ -272,4 +271,4 @@ def take(statements: Statements, inner: Statements, call: ast.Call, given: list[
         elif not is_refused(value.type):
             values.append((variable, value))
     if values:
-        statements.emit(Assign(statements.origin(call), tuple(values)))
+        statements.assign(call, *values)

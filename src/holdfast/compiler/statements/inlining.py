@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from holdfast.compiler.context import REFUSED_EXPRESSION, Helper, TypedQuery
 from holdfast.compiler.environment import Environment, LocalFunction
 from holdfast.compiler.expressions.arguments import Given, given_arguments
-from holdfast.compiler.expressions.inlining import refuse_body
+from holdfast.compiler.expressions.inlining import in_body
 from holdfast.compiler.expressions.query import NULL, Variable
 from holdfast.compiler.ir import Assign, Inlined
 from holdfast.compiler.statements.aliases import changes_in_place
@@ -69,12 +69,19 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
     if given is None:
         raise StepRefused
     if changed_by(helper) and can_paste(statements, call, helper):
-        before = len(statements.unit.diagnostics)
-        found = _finish(statements, call, paste(statements, call, helper, given))
-        if len(statements.unit.diagnostics) > before and not helper.is_local:
-            refuse_body(statements.unit, call, helper.name)
-        _share_result(statements, call, helper, given, found.type)
-        return found
+        with in_body(statements.unit, call, helper):
+            lowered = paste(statements, call, helper, given)
+    else:
+        lowered = _in_own_scope(statements, call, helper, given)
+    found = _finish(statements, call, lowered)
+    _share_result(statements, call, helper, given, found.type)
+    return found
+
+
+def _in_own_scope(
+    statements: Statements, call: ast.Call, helper: Helper, given: list[Given]
+) -> LoweredBody:
+    """Lower the body with variables of its own for its parameters and its local names."""
     if keeps_parameters(helper):
         for one in given:
             if one.node is not None:
@@ -82,16 +89,11 @@ def _inline(statements: Statements, call: ast.Call, helper: Helper) -> TypedQuer
     inner = _inside(statements, call, helper)
     take(statements, inner, call, given)
     name_all(inner)
-    before = len(statements.unit.diagnostics)
-    body = inner.block(inner.unit.functions[inner.scope].body)
-    if len(statements.unit.diagnostics) > before and not helper.is_local:
-        refuse_body(statements.unit, call, helper.name)
+    with in_body(statements.unit, call, helper):
+        body = inner.block(inner.unit.functions[inner.scope].body)
     assert inner.result is not None
     is_open = inner.flow.environment is not None
-    lowered = LoweredBody(body, inner.result, inner.flow.returned, is_open)
-    found = _finish(statements, call, lowered)
-    _share_result(statements, call, helper, given, found.type)
-    return found
+    return LoweredBody(body, inner.result, inner.flow.returned, is_open)
 
 
 def _share_result(

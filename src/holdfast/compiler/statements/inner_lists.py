@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.steps.helpers import own_parts
 
 if TYPE_CHECKING:
@@ -92,17 +93,14 @@ def as_assignment(statements: Statements, node: ast.Expr) -> ast.Assign | None:
 
 
 def _assignment(node: ast.Expr, change: InnerChange) -> ast.Assign:
-    owner = ast.Name(change.name, ast.Load())
+    owner = load(change.name)
     before: ast.expr = ast.Subscript(owner, change.key, ast.Load())
     if change.default is not None:
         getter = ast.Attribute(owner, "get", ast.Load())
         before = ast.Call(getter, [change.key, change.default], [])
-    target = ast.Subscript(ast.Name(change.name, ast.Load()), change.key, ast.Store())
+    target = ast.Subscript(load(change.name), change.key, ast.Store())
     made = ast.Assign([target], _larger(before, change))
-    for part in ast.walk(made):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return ast.fix_missing_locations(made)
+    return located(made, node)
 
 
 def _larger(before: ast.expr, change: InnerChange) -> ast.expr:

@@ -5,7 +5,7 @@
         raise that error
 
 The mark is not the one of `return_exceptions=True`: a branch may also return an error that another
-call has returned to it, and that is no failure of the branch.
+call has returned to it, and that is not a failure of the branch.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from holdfast.compiler.expressions.error_values import RAISED, is_object_with
 from holdfast.compiler.expressions.query import (
     Constant,
     FieldOf,
-    FunctionCall,
     FunctionLiteral,
     ItemOf,
     ObjectOf,
     QueryTree,
     Variable,
+    invoke,
 )
 from holdfast.compiler.ir import (
     Action,
@@ -65,7 +65,7 @@ def emit_step(
     kept = TypedQuery(_error_of(ItemOf(failed, Constant(0))), UNKNOWN)
     place = SourcePlace(origin.span, "has a branch failed?", origin.source)
     raised = (Assign(place, ((error, kept),)), Reraise(place, error))
-    statements.emit(If(place, TypedQuery(FunctionCall("exists", (failed,)), BOOL), raised, ()))
+    statements.emit(If(place, TypedQuery(invoke("exists", failed), BOOL), raised, ()))
     if targets is None:
         statements.emit(Return(origin, TypedQuery(outcomes, type_)))
     elif targets:
@@ -75,7 +75,7 @@ def emit_step(
 
 def _failed(outcomes: QueryTree) -> QueryTree:
     test = FunctionLiteral((_ONE.name,), is_object_with(_ONE, RAISED))
-    return FunctionCall("filter", (outcomes, test))
+    return invoke("filter", outcomes, test)
 
 
 def _error_of(outcome: QueryTree) -> QueryTree:

@@ -205,7 +205,7 @@ class Levels:
         return UNKNOWN if is_refused(type_) else type_
 
     def _is_access(self, node: ast.Attribute | ast.Subscript) -> bool:
-        """Return True for an access that gives a part, and is no property with a value of its
+        """Return True for an access that gives a part, and is not a property with a value of its
         own.
         """
         if isinstance(node, ast.Subscript):
@@ -381,8 +381,8 @@ def _changed_copy(node: ast.expr) -> tuple[ast.expr, Mapping[str, ast.expr]] | N
 
 @contextmanager
 def _unnoted(unit: Unit) -> Iterator[None]:
-    """Lower code only to see its type. What it would note for the next pass is dropped, too: the
-    code may be lowered here with less than what is known where it stands.
+    """Lower code only to see its type. Its notes for the next pass are dropped, too: the code may
+    be lowered here with fewer facts than at its own place.
     """
     library = unit.library
     steps, helpers = set(library.steps), set(library.helpers)

@@ -30,10 +30,10 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     ItemOf,
     QueryTree,
     Variable,
+    invoke,
 )
 from holdfast.compiler.expressions.rewrites import plain_form
 from holdfast.compiler.expressions.unknowns import as_kind
@@ -194,7 +194,7 @@ def _list_plan(statements: Statements, node: ast.For, walked: ast.expr) -> _Plan
         (items.name, through.items),
         (index.name, TypedQuery(Constant(0), INT)),
     )
-    test = Binary("<", index, FunctionCall("count", (items,)))
+    test = Binary("<", index, invoke("count", items))
     return setup, test, bind(statements.expressions, node.target, through.element)
 
 
@@ -216,7 +216,7 @@ def _walk(
                 # Store the dict in a variable, because the body may assign another value to its
                 # name while the loop still reads it.
                 kept = _counter(statements, node, "dict")
-                value = LoopVariable(FunctionCall("lookup", (kept, item)), mapping.type.value)
+                value = LoopVariable(invoke("lookup", kept, item), mapping.type.value)
                 key = through.element.parts[0] if isinstance(through.element, LazyTuple) else value
                 return Walk(through.items, LazyTuple((key, value))), ((kept.name, mapping),)
     return through, ()

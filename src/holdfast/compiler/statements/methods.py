@@ -30,7 +30,7 @@ def find_methods(statements: Statements, node: ast.AST) -> None:
         unit.methods[call] = helper
         if helper is not None and not helper.is_expression:
             unit.helpers[call] = helper
-            # What was said about the expressions around this call is no longer true.
+            # The earlier answers for the expressions around this call are no longer true.
             unit.with_durable.clear()
 
 

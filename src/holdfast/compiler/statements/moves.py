@@ -84,7 +84,7 @@ def _levels(
     if isinstance(entry.type, RequestOf):
         is_part = chain.accesses == ("data",)
     else:
-        # An access that is no field may be a property, which gives any part.
+        # An access that is not a field may be a property, which gives any part.
         is_part = not chain.accesses or type_along(entry.type, chain.accesses) != UNKNOWN
     levels = entry.owned - len(chain.accesses) if is_part else 0
     return levels if levels > 0 and _is_last(statements, node, value, chain.name) else 0

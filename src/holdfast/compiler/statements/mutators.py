@@ -24,16 +24,17 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Constant,
-    FunctionCall,
     ObjectOf,
     QueryTree,
     failure,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.removals import (
     without_first,
 )
 from holdfast.compiler.expressions.sets import is_hashable, without_order
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.statements.aliases import CHANGES
 from holdfast.compiler.statements.changes import changeable, give
 from holdfast.compiler.statements.levels import OWN, SHARED, Adding, Stored
@@ -152,10 +153,7 @@ def _insert(statements: Statements, call: ast.Call, _: TypedQuery) -> TypedQuery
     longer = ast.BinOp(ast.BinOp(before, ast.Add(), one), ast.Add(), after)
     if isinstance(place, ast.Constant) and place.value == 0:
         longer = ast.BinOp(one, ast.Add(), items)
-    for part in ast.walk(longer):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, call)
-    return statements.expressions.lower(longer)
+    return statements.expressions.lower(located(longer, call))
 
 
 def _remove(statements: Statements, call: ast.Call, current: TypedQuery) -> TypedQuery | None:
@@ -189,7 +187,7 @@ def _clear(statements: Statements, call: ast.Call, current: TypedQuery) -> Typed
 def _reverse(statements: Statements, call: ast.Call, current: TypedQuery) -> TypedQuery | None:
     if _arguments(statements, call, 0, "") is None:
         return None
-    return TypedQuery(FunctionCall("reverse", (current.query,)), current.type)
+    return TypedQuery(invoke("reverse", current.query), current.type)
 
 
 def _sort(statements: Statements, call: ast.Call, _: TypedQuery) -> TypedQuery | None:
@@ -233,7 +231,7 @@ def _update(statements: Statements, call: ast.Call, current: TypedQuery) -> Type
             refuse_change(statements, call, what, help_)
             return None
         type_ = DictOf(join(type_.value, part.type.value), key=key)
-    merged = FunctionCall("merge", (ArrayOf(tuple(part.query for part in parts)),))
+    merged = invoke("merge", ArrayOf(tuple(part.query for part in parts)))
     return TypedQuery(merged, type_, fails_of(*parts))
 
 

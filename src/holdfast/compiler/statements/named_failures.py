@@ -27,7 +27,7 @@ import operator
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holdfast.api.library import library_task
 from holdfast.compiler.context import TypedQuery
@@ -35,11 +35,12 @@ from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.dict_keys import written
 from holdfast.compiler.expressions.durations import WHOLE_SECONDS, is_whole, with_fraction
 from holdfast.compiler.expressions.moments import (
-    MIXED,
     MIXED_DIFFERENCE,
     OUT_OF_RANGE,
     are_moments,
     has_offset,
+    mixed_text,
+    moment_text,
     moves_moment,
     stays_in_range,
 )
@@ -49,15 +50,16 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     ObjectOf,
     QueryTree,
     Variable,
+    invoke,
 )
 from holdfast.compiler.expressions.subscripts import has_item
 from holdfast.compiler.expressions.unknowns import as_kind
 from holdfast.compiler.ir import If, Raise, StatementBlock, StepStatement, Target, TaskAction
 from holdfast.compiler.library_calls import is_caught
+from holdfast.compiler.rewriting import load
 from holdfast.compiler.types.types import (
     BOOL,
     FLOAT,
@@ -76,6 +78,10 @@ if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
 
+#: The text of an error, or the statements that make it and its value.
+_Cause: TypeAlias = str | tuple[StatementBlock, TypedQuery]
+
+
 def lower_named_failure(statements: Statements, node: ast.expr) -> None:
     """Emit the test for an expression and its value. The compiler lowers `node` as it stands where
     it cannot fail after all.
@@ -92,6 +98,8 @@ def lower_named_failure(statements: Statements, node: ast.expr) -> None:
             _check_moments(statements, node, (left, right), operator)
         case ast.Call(func=ast.Attribute(value=items, attr="index"), args=[wanted]):
             _check_member(statements, node, items, wanted)
+        case ast.Call(args=[items]) if statements.unit.outside(node.func) in (min, max):
+            _check_extreme(statements, node, items)
         case ast.Call(args=[wanted]):
             _check_value_of_enum(statements, node, wanted)
         case _:
@@ -103,28 +111,21 @@ def named_item(statements: Statements, node: ast.Subscript, found: TypedQuery) -
     `groups[name].append(n)` reads and changes. `found` is the item.
     """
     place = statements.expressions.inside("the place of a change")
-    if is_caught(place, "IndexError") and "IndexError" in found.fails:
-        return _named_place(statements, node, found)
-    if not is_caught(place, "KeyError") or "KeyError" not in found.fails:
+    named = [name for name in ("IndexError", "KeyError") if is_caught(place, name)]
+    name = next((name for name in named if name in found.fails), None)
+    if name is None:
         return found
     owner, key = place.lower(node.value), place.lower(node.slice)
-    is_known = isinstance(owner.type, DictOf)
     test = has_item(owner, key)
-    if not (is_known and is_name(owner.query) and is_name(key.query)) or test is None:
+    if test is None or not (is_name(owner.query) and is_name(key.query)):
         return found
-    require(statements, node, test, KeyError, written_key(statements, node, key))
-    return found._replace(fails=found.fails - {"KeyError"})
-
-
-def _named_place(statements: Statements, node: ast.Subscript, found: TypedQuery) -> TypedQuery:
-    place = statements.expressions.inside("the place of a change")
-    owner, key = place.lower(node.value), place.lower(node.slice)
-    test = has_item(owner, key)
-    if not (is_name(owner.query) and is_name(key.query)) or test is None:
+    if name == "IndexError":
+        require(statements, node, test, IndexError, "list index out of range")
+    elif isinstance(owner.type, DictOf):
+        require(statements, node, test, KeyError, written_key(statements, node, key))
+    else:
         return found
-    text = TypedQuery(Constant("list index out of range"), STR)
-    require(statements, node, test, IndexError, ((), text))
-    return found._replace(fails=found.fails - {"IndexError"})
+    return found._replace(fails=found.fails - {name})
 
 
 def named_place(
@@ -146,8 +147,7 @@ def named_place(
         index = statements.kept(index, node, "index")
     test = has_item(items, index)
     assert test is not None
-    text = TypedQuery(Constant("list assignment index out of range"), STR)
-    require(statements, node, test, IndexError, ((), text))
+    require(statements, node, test, IndexError, "list assignment index out of range")
     return index, new
 
 
@@ -167,8 +167,7 @@ def _check_item(statements: Statements, node: ast.Subscript, base: ast.expr, key
         require(statements, node, test, KeyError, written_key(statements, node, place))
     else:
         kind = "string" if is_text(owner.type) else "list"
-        text = TypedQuery(Constant(f"{kind} index out of range"), STR)
-        require(statements, node, test, IndexError, ((), text))
+        require(statements, node, test, IndexError, f"{kind} index out of range")
     _keep_value(statements, node)
 
 
@@ -182,13 +181,10 @@ def _check_divisor(
     if is_refused(left.type, right.type) or not may_divide_by_zero(division, left, right):
         return
     divisor = right.query
-    if right.type != BOOL:
-        test: QueryTree = Binary("!=", divisor, Constant(0))
-    else:
-        test = divisor
+    test = divisor if right.type == BOOL else Binary("!=", divisor, Constant(0))
     is_float = FLOAT in (left.type, right.type)
-    text = TypedQuery(Constant(_text_of_division(division, is_float=is_float)), STR)
-    require(statements, node, test, ZeroDivisionError, ((), text))
+    text = _text_of_division(division, is_float=is_float)
+    require(statements, node, test, ZeroDivisionError, text)
     _keep_value(statements, node)
 
 
@@ -219,11 +215,12 @@ def _check_moments(
         symbol = "+" if isinstance(operator, ast.Add) else "-"
         test, text = stays_in_range(symbol, left, right), OUT_OF_RANGE
     elif are_moments(left, right):
-        test = Binary("=", has_offset(left.query), has_offset(right.query))
-        error, text = TypeError, MIXED if isinstance(node, ast.Compare) else MIXED_DIFFERENCE
+        test = Binary("=", has_offset(moment_text(left)), has_offset(moment_text(right)))
+        is_order = isinstance(node, ast.Compare)
+        error, text = TypeError, mixed_text(left.type) if is_order else MIXED_DIFFERENCE
     else:
         return
-    require(statements, node, test, error, ((), TypedQuery(Constant(text), STR)))
+    require(statements, node, test, error, text)
     _keep_value(statements, node)
 
 
@@ -240,7 +237,7 @@ def checked(
     if not is_caught(statements.expressions, "ValueError"):
         return None
     held = value if is_name(value.query) else statements.kept(value, node, "argument")
-    require(statements, node, test(held.query), ValueError, ((), TypedQuery(Constant(text), STR)))
+    require(statements, node, test(held.query), ValueError, text)
     return held
 
 
@@ -260,15 +257,56 @@ def _check_member(
         _keep_value(statements, node)
 
 
+def _check_extreme(statements: Statements, node: ast.Call, items: ast.expr) -> None:
+    """Test before `max(items)` that the list has an item."""
+    found = _operand(statements, items)
+    if is_refused(found.type):
+        return
+    function: Callable[[list[int]], int] = max
+    if statements.unit.outside(node.func) is min:
+        function = min
+    text = TypedQuery(Constant(_text_of(lambda: function([]))), STR)
+    test = Binary(">", invoke("count", found.query), Constant(0))
+    require(statements, node, test, ValueError, ((), text))
+    _keep_value(statements, node)
+
+
+def named_removal(
+    statements: Statements, node: ast.expr, owner: TypedQuery, key: TypedQuery
+) -> TypedQuery | None:
+    """Emit the test for `del xs[i]`, `del d[key]`, `xs.pop(i)` or `d.pop(key)`, if a handler names
+    its error. Return the key, which is computed before the test; None when there is no such
+    handler.
+    """
+    error: type[Exception] = KeyError if isinstance(owner.type, DictOf) else IndexError
+    if not is_caught(statements.expressions, error.__name__) or has_item(owner, key) is None:
+        return None
+    key = key if is_name(key.query) else statements.kept(key, node, "removed")
+    test = has_item(owner, key)
+    assert test is not None
+    text = ((), _no_place(node, owner)) if error is IndexError else None
+    require(statements, node, test, error, text or written_key(statements, node, key))
+    return key
+
+
+def _no_place(node: ast.expr, owner: TypedQuery) -> TypedQuery:
+    """Return the text of the IndexError of `del xs[i]` or of `xs.pop(i)`."""
+    if isinstance(node, ast.Subscript):
+        return TypedQuery(Constant("list assignment index out of range"), STR)
+    is_empty = Binary("=", invoke("count", owner.query), Constant(0))
+    texts = Constant("pop from empty list"), Constant("pop index out of range")
+    return TypedQuery(Conditional(is_empty, *texts), STR)
+
+
 def require_member(statements: Statements, node: ast.Call, name: str, wanted: ast.expr) -> bool:
     """Emit the test for `xs.remove(wanted)`, if a handler names its ValueError."""
     if not is_caught(statements.expressions, "ValueError"):
         return False
     if is_refused(_operand(statements, wanted).type):
         return False
-    items = ast.copy_location(ast.Name(name, ast.Load()), node)
-    text = TypedQuery(Constant(_text_of(lambda: list[int]().remove(0))), STR)
-    require(statements, node, is_member(statements, wanted, items), ValueError, ((), text))
+    items = ast.copy_location(load(name), node)
+    text = _text_of(lambda: list[int]().remove(0))
+    require(statements, node, is_member(statements, wanted, items), ValueError, text)
     return True
 
 
@@ -293,14 +331,14 @@ def _check_value_of_enum(statements: Statements, node: ast.Call, wanted: ast.exp
 
 def _text_with(
     statements: Statements, node: ast.expr, value: TypedQuery, text: str
-) -> tuple[StatementBlock, TypedQuery] | None:
+) -> _Cause | None:
     """Return `text` with the value in place of `0`; None when the value has no exact text."""
     before, _, after = text.partition("0 ")
     if before or not after:
-        return (), TypedQuery(Constant(text), STR)
+        return text
     rest = Constant(f" {after}")
     if value.type == INT:
-        shown: QueryTree = FunctionCall("string", (value.query,))
+        shown: QueryTree = invoke("string", value.query)
         return (), TypedQuery(Binary("&", shown, rest), STR)
     if is_text(value.type):
         made, key = written_key(statements, node, value)
@@ -329,7 +367,7 @@ def _with_number(text: str, number: int, size: QueryTree) -> QueryTree:
     before, found, after = text.partition(f"got {number}")
     if not found:
         return Constant(text)
-    shown = FunctionCall("string", (size,))
+    shown = invoke("string", size)
     return Binary("&", Binary("&", Constant(f"{before}got "), shown), Constant(after))
 
 
@@ -369,10 +407,10 @@ def require(
     node: ast.expr,
     test: QueryTree,
     error: type[Exception],
-    cause: tuple[StatementBlock, TypedQuery],
+    cause: _Cause,
 ) -> None:
-    """Emit a test that raises `error` when it is false. The statements of `cause` make its text."""
-    before, text = cause
+    """Emit a test that raises `error` when it is false."""
+    before, text = ((), TypedQuery(Constant(cause), STR)) if isinstance(cause, str) else cause
     origin = statements.origin(node, error.__name__)
     failed = (*before, Raise(origin, error, text))
     place = statements.origin(node, f"has {statements.unit.text(node)} a value?")

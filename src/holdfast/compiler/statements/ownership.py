@@ -100,7 +100,7 @@ def type_along(type_: Type, accesses: tuple[str | None, ...]) -> Type:
     return type_
 
 
-# What an expression keeps.
+# The values that an expression keeps.
 
 
 def chain_of(node: ast.AST) -> Chain | None:

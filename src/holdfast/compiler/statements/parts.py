@@ -22,14 +22,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from holdfast.compiler.context import Chain, Taking, TypedQuery
 from holdfast.compiler.environment import Held
 from holdfast.compiler.expressions.construct import checked_field
 from holdfast.compiler.expressions.fields import known_fields
-from holdfast.compiler.expressions.query import ArrayOf, Block, FunctionCall, ObjectOf, Variable
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Block,
+    ObjectOf,
+    Variable,
+    invoke,
+)
 from holdfast.compiler.ir import Assign, StatementBlock
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.statements.changes import (
     changeable,
     deep_copy,
@@ -61,9 +68,6 @@ if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
 
-_Node = TypeVar("_Node", bound=ast.AST)
-
-
 def local_chain(statements: Statements, node: ast.expr) -> Chain | None:
     """Return the chain of a part of a local name, such as `order.lines`; None for other nodes."""
     chain = chain_of(node)
@@ -82,7 +86,7 @@ def lower_field_assignment(
     if not isinstance(owner, ast.Name):
 
         def change(part: ast.Name, new: list[ast.expr]) -> None:
-            field = _on(target, ast.Attribute(part, target.attr, ast.Store()))
+            field = ast.copy_location(ast.Attribute(part, target.attr, ast.Store()), target)
             lower_field_assignment(statements, node, field, new[0])
 
         change_part_by(statements, node, owner, [value], change)
@@ -99,7 +103,7 @@ def lower_field_assignment(
     if is_refused(new.type):
         return
     changed = ObjectOf(((target.attr, new.query),))
-    query = FunctionCall("merge", (ArrayOf((current.query, changed)),))
+    query = invoke("merge", ArrayOf((current.query, changed)))
     stored = replacing(statements, target, value, before)
     stored = stored or Adding(statements, owner.id, before).value(value, new.type)
     whole = TypedQuery(query, ModelOf(model), current.fails | new.fails)
@@ -174,12 +178,12 @@ def change_part_by(
             name = f"= {place}"
             variable = statements.scope.name("new_value", (node, "new", place))
             if not is_refused(found.type):
-                statements.emit(Assign(statements.origin(node), ((variable, found),)))
+                statements.assign(node, (variable, found))
             stored = Adding(statements, name, before).value(value, found.type)
             held = Held(Variable(variable), found.type, owned=stored.owned, distinct=stored.alone)
             statements.give(name, held)
             names.append(name)
-            given.append(_on(value, ast.Name(name, ast.Load())))
+            given.append(ast.copy_location(load(name), value))
         else:
             given.append(value)
     with ExitStack() as stack:
@@ -230,7 +234,7 @@ def _put_back(statements: Statements, node: ast.AST, path: ast.expr, part: ast.N
                 lambda outer: lower_item_assignment(
                     statements,
                     node,
-                    _on(path, ast.Subscript(outer, key, ast.Store())),
+                    ast.copy_location(ast.Subscript(outer, key, ast.Store()), path),
                     outer.id,
                     part,
                 ),
@@ -265,14 +269,14 @@ def _taken_out(statements: Statements, node: ast.AST, path: ast.expr) -> ast.Nam
         unit.refuse(path, "HF023", message, help_)
         return None
     variable = statements.scope.name(text)
-    statements.emit(Assign(statements.origin(node), ((variable, part),)))
+    statements.assign(node, (variable, part))
     environment = statements.flow.environment
     assert environment is not None
     distinct = max(1, entry.distinct - len(chain.accesses))
     held = Held(Variable(variable), part.type, owned=max(owned, 0), distinct=distinct)
     # Keep the facts about the part: its name is the text of its path.
     statements.flow.environment = environment._replace(entries={**environment.entries, text: held})
-    return _on(path, ast.Name(text, ast.Load()))
+    return ast.copy_location(load(text), path)
 
 
 def is_default(statements: Statements, call: ast.Call) -> bool:
@@ -299,11 +303,7 @@ def with_default(node: ast.Expr, call: ast.Call, default: ast.Call) -> list[ast.
     first = ast.If(test, [ast.Assign([item], value)], [])
     function = ast.Attribute(ast.Subscript(owner, key, ast.Load()), call.func.attr, ast.Load())
     second = ast.Expr(ast.Call(function, call.args, call.keywords))
-    for made in (first, second):
-        for part in ast.walk(made):
-            if not hasattr(part, "lineno"):
-                ast.copy_location(part, node)
-    return [first, second]
+    return [located(first, node), located(second, node)]
 
 
 @contextmanager
@@ -335,7 +335,3 @@ def _fused(statements: Statements, node: ast.AST, block: StatementBlock) -> Stat
     return (
         Assign(statements.origin(node), ((variable, whole._replace(query=query, fails=fails)),)),
     )
-
-
-def _on(place: ast.AST, made: _Node) -> _Node:
-    return ast.copy_location(made, place)

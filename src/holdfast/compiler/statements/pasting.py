@@ -30,7 +30,6 @@ from holdfast.compiler.environment import Held, join_environments
 from holdfast.compiler.expressions.arguments import Given
 from holdfast.compiler.expressions.declared import as_parameter
 from holdfast.compiler.expressions.operators import SYMBOLS
-from holdfast.compiler.ir import Assign
 from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.statements.results import LoweredBody, result_of
 from holdfast.compiler.steps.helpers import (
@@ -144,7 +143,7 @@ def _parameter(statements: Statements, call: ast.Call, helper: Helper, given: Gi
 def _check_new(
     statements: Statements, call: ast.Call, helper: Helper, parameter: _Parameter
 ) -> None:
-    """Refuse a value that is no variable of the caller, unless no other name refers to it."""
+    """Refuse a value that is not a variable of the caller, unless no other name refers to it."""
     name, node = parameter.name, parameter.node
     if node is None:
         message = f"`{helper.name}` changes the default of `{name}`, which its calls share"
@@ -325,7 +324,7 @@ def _take(
             variable = statements.hold(names[name], value.type, owned=owned, distinct=distinct)
             values.append((variable, value))
     if values:
-        statements.emit(Assign(statements.origin(call), tuple(values)))
+        statements.assign(call, *values)
 
 
 def _unit_of(statements: Statements, helper: Helper) -> Unit:

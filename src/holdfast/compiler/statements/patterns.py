@@ -23,9 +23,10 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Constant,
     FieldOf,
-    FunctionCall,
     ItemOf,
+    invoke,
 )
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.statements.subjects import (
     CaseMatch,
     PatternRefused,
@@ -261,7 +262,7 @@ def _error(expressions: Expressions, subject: Subject, node: ast.MatchClass) -> 
         message = "the fields of an error are read in the case, not in its pattern"
         raise _refuse(expressions, node, message, f"case {name}() as error:")
     seen = _with_subject(expressions, subject, node)
-    asked = ast.Call(ast.Name("isinstance", ast.Load()), [_subject_of(node), node.cls], [])
+    asked = ast.Call(load("isinstance"), [_subject_of(node), node.cls], [])
     test = _truth(seen, asked, node)
     narrowed = seen.narrowed(asked, is_true=True).lower(_subject_of(node)).type
     is_every = expressions.unit.outside(node.cls) is Exception
@@ -295,7 +296,7 @@ def _kind(
     test: TypedQuery | None = None
     narrowed = subject.type
     if subject.type != type_:
-        asked = ast.Call(ast.Name("isinstance", ast.Load()), [_subject_of(node), node.cls], [])
+        asked = ast.Call(load("isinstance"), [_subject_of(node), node.cls], [])
         test = _truth(seen, asked, node)
         inner = seen.narrowed(asked, is_true=True).lower(_subject_of(node)).type
         narrowed = type_ if inner == UNKNOWN else inner
@@ -324,8 +325,8 @@ def _mapping(expressions: Expressions, subject: Subject, node: ast.MatchMapping)
     tests: list[TypedQuery] = []
     if members != (chosen[0],):
         kind = ast.Call(
-            ast.Name("isinstance", ast.Load()),
-            [_subject_of(node), ast.Name("dict", ast.Load())],
+            load("isinstance"),
+            [_subject_of(node), load("dict")],
             [],
         )
         tests.append(_truth(_with_subject(expressions, subject, node), kind, node))
@@ -400,14 +401,11 @@ def _with_subject(expressions: Expressions, subject: Subject, node: ast.pattern)
 
 
 def _subject_of(node: ast.AST) -> ast.Name:
-    return ast.copy_location(ast.Name(_SUBJECT, ast.Load()), node)
+    return ast.copy_location(load(_SUBJECT), node)
 
 
 def _truth(expressions: Expressions, asked: ast.expr, node: ast.AST) -> TypedQuery:
-    for part in ast.walk(asked):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    found = expressions.truth(asked)
+    found = expressions.truth(located(asked, node))
     if is_refused(found.type):
         raise PatternRefused
     return found
@@ -469,7 +467,7 @@ def _length_test(
         return None
     if is_open and count == 0:
         return None
-    length = FunctionCall("count", (subject.query,))
+    length = invoke("count", subject.query)
     return TypedQuery(Binary(">=" if is_open else "=", length, Constant(count)), BOOL)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.compiler.context import Helper, TypedQuery
 from holdfast.compiler.environment import LocalFunction
+from holdfast.compiler.rewriting import load, located, parameters_named
 from holdfast.compiler.statements.inlining import inline
 
 if TYPE_CHECKING:
@@ -40,12 +41,9 @@ def lower_repeated(statements: Statements, node: ast.expr) -> TypedQuery:
     known = statements.unit.loops
     if node not in known:
         given = _first_given(node)
-        known[node] = ast.Call(ast.Name(_NAME, ast.Load()), given, [])
+        known[node] = located(ast.Call(load(_NAME), given, []), node)
         made = _function(node, is_given=bool(given))
-        for part in (*ast.walk(known[node]), *ast.walk(made)):
-            if isinstance(part, ast.stmt | ast.expr) and not hasattr(part, "lineno"):
-                ast.copy_location(part, node)
-        statements.unit.loop_functions[node] = made
+        statements.unit.loop_functions[node] = located(made, node)
     for argument in known[node].args:
         statements.prepare(argument)
     function = statements.unit.loop_functions[node]
@@ -67,7 +65,7 @@ def _first_given(node: ast.expr) -> list[ast.expr]:
     first = generators[0].iter
     if not any(isinstance(one, ast.Name) and one.id in own for one in ast.walk(first)):
         return []
-    return [ast.Call(ast.Name("list", ast.Load()), [first], [])]
+    return [ast.Call(load("list"), [first], [])]
 
 
 def _generators(node: ast.expr) -> list[ast.comprehension]:
@@ -81,22 +79,22 @@ def _generators(node: ast.expr) -> list[ast.comprehension]:
 
 
 def _function(node: ast.expr, *, is_given: bool) -> ast.FunctionDef:
-    found = ast.Name(_FOUND, ast.Load())
+    found = load(_FOUND)
     generators = _generators(node)
     if is_given:
         first = generators[0]
-        items = ast.Name(_ITEMS, ast.Load())
+        items = load(_ITEMS)
         generators = [ast.comprehension(first.target, items, first.ifs, 0), *generators[1:]]
     match node:
         case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
             start: ast.expr = ast.List([], ast.Load())
             inner = [_call(found, "append", element)]
         case ast.SetComp(elt=element):
-            start = ast.Call(ast.Name("set", ast.Load()), [], [])
+            start = ast.Call(load("set"), [], [])
             inner = [_call(found, "add", element)]
         case ast.DictComp(key=key, value=value):
             start = ast.Dict([], [])
-            name = ast.copy_location(ast.Name(_KEY, ast.Load()), key)
+            name = ast.copy_location(load(_KEY), key)
             item = ast.Subscript(found, name, ast.Store())
             inner = [ast.Assign([ast.Name(_KEY, ast.Store())], key), ast.Assign([item], value)]
         case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp(elt=element)]):
@@ -108,7 +106,7 @@ def _function(node: ast.expr, *, is_given: bool) -> ast.FunctionDef:
         case _:
             raise TypeError(node)
     made = ast.Assign([ast.Name(_FOUND, ast.Store())], start)
-    last = ast.Return(ast.Name(_FOUND, ast.Load()))
+    last = ast.Return(load(_FOUND))
     return _defined([made, _loops(generators, inner), last], is_given=is_given)
 
 
@@ -125,6 +123,5 @@ def _loops(generators: Sequence[ast.comprehension], body: list[ast.stmt]) -> ast
 
 
 def _defined(body: list[ast.stmt], *, is_given: bool) -> ast.FunctionDef:
-    parameters = [ast.arg(_ITEMS)] if is_given else []
-    arguments = ast.arguments([], parameters, None, [], [], None, [])
-    return ast.FunctionDef(_NAME, arguments, body, [])
+    parameters = parameters_named(*((_ITEMS,) if is_given else ()))
+    return ast.FunctionDef(_NAME, parameters, body, [])

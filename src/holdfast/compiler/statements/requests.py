@@ -48,8 +48,8 @@ from holdfast.compiler.types.types import NONE, REFUSED, RequestOf, is_refused
 if TYPE_CHECKING:
     from holdfast.compiler.statements.statements import Statements
 
-#: What has happened to a request at one point of its block: no reply yet ("open"), a reply, or the
-#: end of the block ("left").
+#: The state of a request at one point of its block: no reply yet ("open"), a reply, or the end of
+#: the block ("left").
 _Point: TypeAlias = Literal["open", "replied", "left"]
 
 

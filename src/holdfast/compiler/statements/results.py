@@ -13,7 +13,7 @@ from holdfast.compiler.environment import EVERYTHING, Held
 from holdfast.compiler.expressions.declared import as_declared, returned_type
 from holdfast.compiler.expressions.error_values import marked
 from holdfast.compiler.expressions.query import NULL
-from holdfast.compiler.ir import Assign, Leave, SourcePlace, StatementBlock, Way
+from holdfast.compiler.ir import Leave, SourcePlace, StatementBlock, Way
 from holdfast.compiler.statements.flow import Meeting
 from holdfast.compiler.statements.levels import distinct_levels
 from holdfast.compiler.steps.helpers import own_parts
@@ -44,7 +44,7 @@ class Result:
     is_dropped: bool = False
     #: In a body that is pasted into its caller (`pasting`), the names that belong to the helper.
     names: frozenset[str] | None = None
-    #: What is known at the end of such a body.
+    #: The environment at the end of such a body.
     end: Meeting = field(default_factory=Meeting)
 
 
@@ -92,7 +92,7 @@ def lower_result(statements: Statements, node: ast.AST, given: ast.expr | None) 
             result.variable = statements.scope.name("return_value")
             if not is_refused(value.type):
                 assigned = ((result.variable, value),)
-                statements.emit(Assign(statements.origin(node), assigned))
+                statements.assign(node, *assigned)
         statements.emit(leaving(statements, statements.origin(node)))
     flow.environment = None
 

@@ -9,7 +9,7 @@ from holdfast.compiler.context import TypedQuery, Unit
 from holdfast.compiler.expressions.durations import at_border, refuse_durations, refuse_error
 from holdfast.compiler.expressions.error_values import marked
 from holdfast.compiler.expressions.query import NULL, Variable
-from holdfast.compiler.ir import Assign, Return, SourcePlace, Statement, Way
+from holdfast.compiler.ir import Return, SourcePlace, Statement, Way
 from holdfast.compiler.signatures import signature_of
 from holdfast.compiler.statements.results import leaving, lower_result
 from holdfast.compiler.steps.task_arguments import can_fit
@@ -97,7 +97,7 @@ def _kept(statements: Statements, value: TypedQuery, node: ast.AST) -> TypedQuer
     """Return the return value from a variable, which holds it while a `finally` body runs."""
     variable = statements.scope.name("returned", _RETURNED)
     if not is_refused(value.type):
-        statements.emit(Assign(statements.origin(node), ((variable, value),)))
+        statements.assign(node, (variable, value))
     return TypedQuery(Variable(variable), value.type)
 
 

@@ -26,6 +26,7 @@ from holdfast.compiler.ir import (
     TaskAction,
     TimeoutBlock,
 )
+from holdfast.compiler.rewriting import load, located
 from holdfast.compiler.statements.exceptions import lower_try
 from holdfast.compiler.statements.requests import lower_receive
 from holdfast.compiler.steps.durable import find_outside
@@ -80,14 +81,11 @@ def _lower_suppress(statements: Statements, node: ast.With, items: Sequence[ast.
     assert isinstance(call, ast.Call)
     inner: list[ast.stmt] = node.body
     if len(items) > 1:
-        inner = [ast.copy_location(ast.With(list(items[1:]), node.body), node)]
+        inner = [ast.With(list(items[1:]), node.body)]
     classes = ast.copy_location(ast.Tuple(call.args, ast.Load()), call)
-    body: list[ast.stmt] = [ast.copy_location(ast.Pass(), node)]
-    handler = ast.copy_location(ast.ExceptHandler(classes, None, body), node)
-    made = statements.unit.suppressed.setdefault(
-        items[0], ast.copy_location(ast.Try(inner, [handler], [], []), node)
-    )
-    lower_try(statements, made)
+    handler = ast.ExceptHandler(classes, None, [ast.Pass()])
+    made = located(ast.Try(inner, [handler], [], []), node)
+    lower_try(statements, statements.unit.suppressed.setdefault(items[0], made))
 
 
 # compensating
@@ -199,7 +197,7 @@ def _undo_help(statements: Statements, call: ast.Call) -> str:
 def _is_function(statements: Statements, name: str) -> bool:
     if statements.scope.is_local(name):
         return isinstance(statements.entry(name), LocalFunction)
-    found = statements.unit.outside(ast.Name(name, ast.Load()))
+    found = statements.unit.outside(load(name))
     return isinstance(found, FunctionType) and is_own_name(found.__module__)
 
 

@@ -57,7 +57,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from types import EllipsisType
 from typing import Any, Final
 
 from holdfast.api.surface import first
@@ -79,7 +78,6 @@ from holdfast.compiler.environment import (
     Held,
     LocalFunction,
     NameEntry,
-    UndoHandle,
     join_environments,
 )
 from holdfast.compiler.expressions.expressions import Expressions
@@ -102,32 +100,29 @@ from holdfast.compiler.ir import (
     SourcePlace,
     Statement,
     StatementBlock,
-    StepStatement,
     Target,
     Way,
 )
-from holdfast.compiler.statements.aliases import CHANGES, is_fresh, kept_names
+from holdfast.compiler.statements.aliases import is_fresh, kept_names
 from holdfast.compiler.statements.assignments import (
     lower_annotated_assignment,
     lower_assignment,
     lower_augmented_assignment,
     lower_named_value,
 )
-from holdfast.compiler.statements.changes import lower_change
 from holdfast.compiler.statements.conditionals import as_if, choose
 from holdfast.compiler.statements.deletes import lower_delete
 from holdfast.compiler.statements.exceptions import lower_assert, lower_raise, lower_try
+from holdfast.compiler.statements.expression_statements import lower_expression_statement
 from holdfast.compiler.statements.flow import Flow
 from holdfast.compiler.statements.functions import Outer, environment_of, lower_branch
 from holdfast.compiler.statements.inlining import inline
-from holdfast.compiler.statements.inner_lists import as_assignment
 from holdfast.compiler.statements.late_errors import emit_step
 from holdfast.compiler.statements.level_rules import is_deep_copy
 from holdfast.compiler.statements.levels import is_part, owned_levels
 from holdfast.compiler.statements.loops import lower_for, lower_while
 from holdfast.compiler.statements.matching import lower_match
 from holdfast.compiler.statements.methods import find_methods
-from holdfast.compiler.statements.mutators import lower_mutator
 from holdfast.compiler.statements.named_failures import checked, lower_named_failure
 from holdfast.compiler.statements.new_values import gives_new_value
 from holdfast.compiler.statements.ownership import (
@@ -138,12 +133,10 @@ from holdfast.compiler.statements.ownership import (
     may_change,
     shared_levels,
 )
-from holdfast.compiler.statements.parts import change_part_by, is_default, local_chain, with_default
 from holdfast.compiler.statements.repeated import lower_repeated
-from holdfast.compiler.statements.requests import is_request, lower_request_reply
 from holdfast.compiler.statements.results import Result
 from holdfast.compiler.statements.returns import lower_return
-from holdfast.compiler.statements.scoped import lower_undo, lower_with
+from holdfast.compiler.statements.scoped import lower_with
 from holdfast.compiler.statements.takings import lower_taking
 from holdfast.compiler.statements.tools import look_up, lower_tools
 from holdfast.compiler.statements.unsupported import refuse_statement
@@ -152,19 +145,14 @@ from holdfast.compiler.steps.durable import find_durable
 from holdfast.compiler.steps.helpers import (
     changed_by,
     find_helper,
-    find_step,
     is_step,
     keeps_parameters,
 )
 from holdfast.compiler.steps.hoisting import (
-    has_durable,
     hoist,
     hoist_inside,
     is_choice,
-    require_safe,
 )
-from holdfast.compiler.steps.logs import logger_of, lower_log, written_log
-from holdfast.compiler.steps.step_arguments import StepRefused
 from holdfast.compiler.steps.steps import Steps
 from holdfast.compiler.types.types import NEVER, STR, Type, is_refused, join
 from holdfast.compiler.variable_names import VariableScopeNames
@@ -338,7 +326,7 @@ class Statements:
     def kept(self, value: TypedQuery, node: ast.AST, what: str, /) -> TypedQuery:
         """Return the value from a variable, which a statement before this point assigns."""
         variable = self.scope.name(what, (node, what))
-        self.emit(Assign(self.origin(node), ((variable, value),)))
+        self.assign(node, (variable, value))
         return TypedQuery(Variable(variable), value.type)
 
     def require(self, test: TypedQuery, name: str, expected: str, node: ast.AST, /) -> None:
@@ -364,31 +352,28 @@ class Statements:
 
         For a helper, its body is placed there.
         """
-        if isinstance(function, Repeated):
-            found = self.hoisted[node] = lower_repeated(self, node)
-            return found
-        if isinstance(function, NamedValue):
-            assert isinstance(node, ast.NamedExpr)
-            found = self.hoisted[node] = lower_named_value(self, node)
-            return found
+        self.hoisted[node] = self._before(node, function)
+        return self.hoisted[node]
+
+    def _before(self, node: ast.expr, function: object) -> TypedQuery:
+        match function:
+            case Repeated():
+                return lower_repeated(self, node)
+            case NamedValue():
+                assert isinstance(node, ast.NamedExpr)
+                return lower_named_value(self, node)
         assert isinstance(node, ast.Call)
-        if isinstance(function, Helper):
-            found = self.hoisted[node] = inline(self, node, function)
-            return found
-        if isinstance(function, Dispatch):
-            found = self.hoisted[node] = lower_tools(self, node, function)
-            return found
-        if isinstance(function, Taking):
-            found = self.hoisted[node] = lower_taking(self, node)
-            return found
+        match function:
+            case Helper():
+                return inline(self, node, function)
+            case Dispatch():
+                return lower_tools(self, node, function)
+            case Taking():
+                return lower_taking(self, node)
         name = getattr(function, "name", None) or getattr(function, "__name__", "step")
         variable = self.scope.name(f"{name}_result", (node, "result"))
         type_ = self._step(node, function, (Target(variable),), node)
-        result = REFUSED_EXPRESSION
-        if type_ is not None:
-            result = TypedQuery(Variable(variable), type_)
-        self.hoisted[node] = result
-        return result
+        return REFUSED_EXPRESSION if type_ is None else TypedQuery(Variable(variable), type_)
 
     def replace(self, node: ast.expr, step: LibraryStep | NamedFailure, /) -> None:
         if isinstance(step, LibraryStep):
@@ -543,6 +528,10 @@ class Statements:
     def emit(self, statement: Statement) -> None:
         self._pending.append(statement)
 
+    def assign(self, node: ast.AST, *values: tuple[str, TypedQuery]) -> None:
+        """Emit the assignment of these variables. `node` is its place in the source."""
+        self.emit(Assign(self.origin(node), values))
+
     def emit_all(self, block: StatementBlock) -> None:
         self._pending.extend(block)
 
@@ -616,7 +605,7 @@ class Statements:
             case ast.FunctionDef():
                 self._local_function(node)
             case ast.Expr(value=value):
-                self._expression_statement(node, value)
+                lower_expression_statement(self, node, value)
             case ast.Pass():
                 pass
             case ast.Global(names=names) if self.scope.local_names.keys().isdisjoint(names):
@@ -657,111 +646,6 @@ class Statements:
                 f"def {node.name}(): … without a decorator",
             )
         self.give(node.name, LocalFunction(node, self.scope))
-
-    def _expression_statement(self, node: ast.Expr, value: ast.expr) -> None:
-        change = as_assignment(self, node)
-        if change is not None:
-            lower_assignment(self, change)
-            return
-        match value:
-            case ast.Constant(value=constant) if isinstance(constant, str | EllipsisType):
-                # This is a docstring, or the `...` of an empty body.
-                return
-            case ast.Call() if (function := self.durable(value)) is not None:
-                if self.step(value, function, (), node) == NEVER:
-                    self._end_after(node, value)
-            case ast.Call() if (logger := logger_of(self.unit, value)) is not None:
-                self._log(value, logger)
-            case ast.Call() if isinstance(
-                find_step(self.unit, self.scope, value), Helper | Dispatch
-            ):
-                self.prepare(value)
-                if self.hoisted[value].type == NEVER:
-                    self.flow.environment = None
-            case ast.Call() if isinstance(find_step(self.unit, self.scope, value), Taking):
-                self.prepare(value)
-            case ast.Call(func=ast.Name(id=name)) if isinstance(self.entry(name), UndoHandle):
-                lower_undo(self, node, value)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="reply")) if is_request(
-                self.entry(name)
-            ):
-                lower_request_reply(self, node, value)
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend")
-            ) if self.scope.is_local(name):
-                lower_change(self, node, value, name)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if self.scope.is_local(
-                name
-            ) and lower_mutator(self, node, value, name):
-                pass
-            case ast.Call(func=ast.Attribute(value=path, attr=method)) if (
-                method in CHANGES and local_chain(self, path)
-            ):
-                self._change_in_part(node, value, path)
-            case ast.Call(
-                func=ast.Attribute(
-                    value=ast.Call(func=ast.Attribute(attr="setdefault"), args=[_, _]) as default,
-                    attr=method,
-                )
-            ) if method in CHANGES and is_default(self, default):
-                if node not in self.unit.defaults:
-                    self.unit.defaults[node] = with_default(node, value, default)
-                self._lower_all(self.unit.defaults[node])
-            case _:
-                self._without_effect(node, value)
-
-    def _end_after(self, node: ast.Expr, call: ast.Call) -> None:
-        """End the way behind a step that always raises. A result of its task is an error of the
-        task, so the state machine never comes to the `raise` here.
-        """
-        text = TypedQuery(Constant(f"`{self.unit.text(call)}` has returned"), STR)
-        self.emit(Raise(self.origin(node, "RuntimeError"), RuntimeError, text))
-        self.flow.environment = None
-
-    def _change_in_part(self, node: ast.Expr, call: ast.Call, path: ast.expr) -> None:
-        """Lower `state.items.append(value)` and the like."""
-
-        def change(part: ast.Name, values: list[ast.expr]) -> None:
-            assert isinstance(call.func, ast.Attribute)
-            function = ast.Attribute(part, call.func.attr, ast.Load())
-            changed = ast.Call(ast.copy_location(function, call.func), values, call.keywords)
-            inner = ast.Expr(ast.copy_location(changed, call))
-            self._expression_statement(ast.copy_location(inner, node), inner.value)
-
-        for argument in call.args:
-            # Python reads the part before it evaluates the arguments.
-            if has_durable(self, argument):
-                require_safe(self, path, argument)
-        change_part_by(self, node, path, call.args, change)
-
-    def _log(self, node: ast.Call, logger: str) -> None:
-        try:
-            written = written_log(self.expressions, node)
-            hoist_inside(self, written)
-            action = lower_log(self.expressions, node, written, logger)
-        except StepRefused:
-            self.lose(node)
-        else:
-            self.emit(StepStatement(self.origin(node), action, ()))
-
-    def _without_effect(self, node: ast.Expr, value: ast.expr) -> None:
-        if isinstance(value, ast.Call | ast.Await):
-            # If the call itself is refused, report only that refusal. It says more than a message
-            # about the unused result.
-            before = len(self.unit.diagnostics)
-            found = self.value(value)
-            if is_refused(found.type) and len(self.unit.diagnostics) > before:
-                return
-        if isinstance(value, ast.Yield | ast.YieldFrom):
-            message = "a workflow gives its result at once, with `return`"
-            self.unit.refuse(
-                node, "HF011", message, "found.append(x), and `return found` in the end"
-            )
-            return
-        message = "this expression has no effect in a workflow"
-        self.unit.refuse(
-            node, "HF011", message, f"remove it, or use it: `x = {self.unit.text(value)}`"
-        )
 
     # Branches.
 

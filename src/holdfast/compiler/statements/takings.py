@@ -20,22 +20,22 @@ from holdfast.compiler.expressions.query import (
     ComputedEntry,
     Conditional,
     Constant,
-    FunctionCall,
     ItemOf,
-    QueryTree,
     Variable,
     guard,
     hold,
+    invoke,
+    or_else,
 )
 from holdfast.compiler.expressions.removals import (
     without_key,
     without_known_key,
     without_place,
 )
-from holdfast.compiler.ir import Assign
 from holdfast.compiler.statements.changes import changeable
 from holdfast.compiler.statements.levels import Adding
 from holdfast.compiler.statements.mutators import family_of, refuse_change
+from holdfast.compiler.statements.named_failures import named_removal
 from holdfast.compiler.statements.ownership import has_parts_that_may_change
 from holdfast.compiler.statements.parts import change_part_by
 from holdfast.compiler.types.types import (
@@ -100,7 +100,7 @@ def _take(statements: Statements, origin: ast.Call, node: ast.Call, name: str) -
     value, rest = found
     variable = statements.scope.name(f"{name}_{method}", (origin, "taken"))
     kept = (statements.scope.name(name), rest)
-    statements.emit(Assign(statements.origin(node), ((variable, value), kept)))
+    statements.assign(node, (variable, value), kept)
     entry = statements.entry(name)
     owned, distinct = (entry.owned, entry.distinct) if isinstance(entry, Held) else (0, 1)
     if method == "setdefault" and has_parts_that_may_change(rest.type):
@@ -118,8 +118,8 @@ def _distinct_default(statements: Statements, node: ast.Call, name: str) -> int:
 def _levels_of_taken(
     statements: Statements, node: ast.Call, name: str, values: list[TypedQuery]
 ) -> int:
-    """Return how many levels of the result of `pop` no name refers to: the list or dict does not
-    lead to it any more. `d.pop(key, default)` may give the default.
+    """Return how many levels of the result of `pop` no name refers to: the list or dict no
+    longer contains it. `d.pop(key, default)` may give the default.
     """
     entry = statements.entry(name)
     levels = max(0, entry.owned - 1) if isinstance(entry, Held) else 0
@@ -144,7 +144,7 @@ def _evaluated_first(
     match values:
         case [key, default] if default.fails:
             variable = statements.scope.name(f"{name}_default", (node, "default"))
-            statements.emit(Assign(statements.origin(node), ((variable, default),)))
+            statements.assign(node, (variable, default))
             return [key, TypedQuery(Variable(variable), default.type)]
         case _:
             return values
@@ -160,8 +160,10 @@ def _pop_item(
         refuse_change(statements, node, what, f"{statements.unit.text(node.func)}(0)")
         return None
     text, element = statements.unit.text(node), current.type.element
+    named = named_removal(statements, node, current, index)
+    index = index if named is None else named
     item = guard(ItemOf(current.query, index.query), f"IndexError: {text}")
-    fails = index.fails | {"IndexError"}
+    fails = index.fails | (set() if named else {"IndexError"})
     rest = without_place(current.query, index.query, element, text)
     return TypedQuery(item, element, fails), TypedQuery(rest, current.type, fails)
 
@@ -171,18 +173,21 @@ def _pop_key(
 ) -> _Taken | None:
     assert isinstance(current.type, DictOf)
     key, *default = values
+    named = None if default else named_removal(statements, node, current, key)
+    key = key if named is None else named
     sought_ = sought(current.type, key)
     if sought_ is None:
         _refuse_key(statements, node, current.type, key)
         return None
     key = key._replace(query=sought_)
     text = statements.unit.text(node)
-    found, type_ = FunctionCall("lookup", (current.query, key.query)), current.type.value
+    found, type_ = invoke("lookup", current.query, key.query), current.type.value
     if not default:
-        item = TypedQuery(guard(found, f"KeyError: {text}"), type_, key.fails | {"KeyError"})
+        fails = key.fails | (set() if named else {"KeyError"})
+        item = TypedQuery(guard(found, f"KeyError: {text}"), type_, fails)
         rest = without_known_key(current.query, key.query, text)
         return item, TypedQuery(rest, current.type, item.fails)
-    value = hold(found, lambda held: _or(held, default[0].query))
+    value = hold(found, lambda held: or_else(held, default[0].query))
     rest = hold(key.query, lambda held: without_key(current.query, held), "_wanted")
     item = TypedQuery(value, join(type_, default[0].type), fails_of(*values))
     return item, TypedQuery(rest, current.type, key.fails)
@@ -193,10 +198,6 @@ def _refuse_key(statements: Statements, node: ast.Call, own: DictOf, key: TypedQ
     given = ", ".join((key_help(own, key.type, text), *others))
     what = f"the keys of this dict are not {describe(key.type)}"
     refuse_change(statements, node, what, f"{statements.unit.text(node.func)}({given})")
-
-
-def _or(held: QueryTree, default: QueryTree) -> QueryTree:
-    return Conditional(FunctionCall("exists", (held,)), held, default)
 
 
 def _set_default(
@@ -210,11 +211,11 @@ def _set_default(
         _refuse_key(statements, node, current.type, key)
         return None
     key = key._replace(query=sought_)
-    found = FunctionCall("lookup", (current.query, key.query))
+    found = invoke("lookup", current.query, key.query)
     entry = ComputedEntry(key.query, default.query)
-    longer = FunctionCall("merge", (ArrayOf((current.query, entry)),))
+    longer = invoke("merge", ArrayOf((current.query, entry)))
     type_ = longer_type.value
     fails = fails_of(*values)
-    item = hold(found, lambda held: _or(held, default.query))
-    rest = Conditional(FunctionCall("exists", (found,)), current.query, longer)
+    item = hold(found, lambda held: or_else(held, default.query))
+    rest = Conditional(invoke("exists", found), current.query, longer)
     return TypedQuery(item, type_, fails), TypedQuery(rest, longer_type, fails)

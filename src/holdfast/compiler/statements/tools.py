@@ -26,12 +26,12 @@ from holdfast.compiler.expressions.query import (
     Conditional,
     Constant,
     FieldOf,
-    FunctionCall,
     ObjectOf,
     QueryTree,
     Variable,
     failure,
     hold,
+    invoke,
 )
 from holdfast.compiler.expressions.subscripts import has_plain_error
 from holdfast.compiler.ir import (
@@ -135,7 +135,7 @@ def _lower_children(
         statements.lose(node)
         return REFUSED_EXPRESSION
     key = statements.scope.name("tool", (node, "tool"))
-    statements.emit(Assign(statements.origin(node), ((key, name),)))
+    statements.assign(node, (key, name))
     actions = {called: action for called, (action, _) in calls.items()}
     held = TypedQuery(Variable(key), name.type)
     return _choose(statements, node, held, actions, join_all(type_ for _, type_ in calls.values()))
@@ -287,10 +287,10 @@ def _merged(statements: Statements, node: ast.Call, words: list[ast.keyword]) ->
     items = ObjectOf(tuple((name, value.query) for name, value in named))
 
     def merged(held: QueryTree) -> QueryTree:
-        query: QueryTree = FunctionCall("merge", (ArrayOf((held, items)),))
+        query: QueryTree = invoke("merge", ArrayOf((held, items)))
         for name, _ in named:
             text = f"TypeError: got multiple values for keyword argument '{name}'"
-            is_double = FunctionCall("exists", (FunctionCall("lookup", (held, Constant(name))),))
+            is_double = invoke("exists", invoke("lookup", held, Constant(name)))
             query = Conditional(is_double, failure(text), query)
         return query
 

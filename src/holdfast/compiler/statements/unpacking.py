@@ -11,14 +11,14 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     ItemOf,
     QueryTree,
     Variable,
     failure,
+    invoke,
 )
 from holdfast.compiler.expressions.subscripts import rest_of
-from holdfast.compiler.ir import Assign, RunParallel, Target
+from holdfast.compiler.ir import RunParallel, Target
 from holdfast.compiler.library_calls import is_caught
 from holdfast.compiler.statements.late_errors import emit_step
 from holdfast.compiler.statements.levels import distinct_levels
@@ -66,7 +66,7 @@ def _of_part(distinct: int) -> int:
 def _emit(statements: Statements, node: ast.stmt, names: _Names) -> None:
     values = tuple((statements.scope.name(name.id), part) for name, part in names)
     if values and not any(is_refused(part.type) for _, part in values):
-        statements.emit(Assign(statements.origin(node), values))
+        statements.assign(node, *values)
 
 
 def held(statements: Statements, node: ast.stmt, value: TypedQuery) -> TypedQuery:
@@ -76,7 +76,7 @@ def held(statements: Statements, node: ast.stmt, value: TypedQuery) -> TypedQuer
     if isinstance(value.query, Variable | Constant) or is_refused(value.type):
         return value
     variable = statements.scope.name("parts", (node, "parts"))
-    statements.emit(Assign(statements.origin(node), ((variable, value),)))
+    statements.assign(node, (variable, value))
     return TypedQuery(Variable(variable), value.type)
 
 
@@ -145,7 +145,7 @@ def _unpack_rest(
             type_ = ListOf(type_)
         if not place and not is_checked:
             # Put the check into the first value: all values are computed before any is assigned.
-            size = FunctionCall("count", (whole.query,))
+            size = invoke("count", whole.query)
             wrong = failure(f"ValueError: {statements.unit.text(target)} has {least} parts or more")
             query = Conditional(Binary(">=", size, Constant(least)), query, wrong)
         fails = whole.fails if is_checked else whole.fails | {"ValueError"}
@@ -250,7 +250,7 @@ def _parts(
             types = elements
         case ListOf(element) if count:
             types = (element,) * count
-            size = Binary("=", FunctionCall("count", (value.query,)), Constant(count))
+            size = Binary("=", invoke("count", value.query), Constant(count))
             wrong = failure(f"ValueError: {statements.unit.text(target)} has {count} parts")
             if not _checked_by_name(statements, target, value.query, count):
                 # Put the check into the first value. All values are computed before any name is
@@ -280,7 +280,7 @@ def _checked_by_name(
     """Emit the check of the number of items as a Choice, if a handler names its ValueError."""
     if not is_caught(statements.expressions, "ValueError"):
         return False
-    size = FunctionCall("count", (items,))
+    size = invoke("count", items)
     test = Binary(">=" if is_least else "=", size, Constant(count))
     text = text_of_size(size, count, is_least=is_least)
     require(statements, target, test, ValueError, ((), TypedQuery(text, STR)))

@@ -11,16 +11,15 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    Flat,
-    FunctionCall,
-    FunctionLiteral,
     ItemOf,
     Nested,
     QueryTree,
     RangeOf,
     Variable,
     hold,
+    invoke,
     items_of,
+    mapped,
 )
 from holdfast.compiler.types.types import REFUSED, ListOf, Type, element_of, is_list, may_be_list
 
@@ -42,10 +41,10 @@ def _cut(every: QueryTree, size: QueryTree, element: Type) -> QueryTree:
     """Return the list of batches. `$map` returns a single result without its list, so the case of
     one batch is separate.
     """
-    count = FunctionCall("count", (every,))
-    batch = FunctionLiteral((_NUMBER.name,), _batch(every, size, element))
-    last = FunctionCall("floor", (Binary("/", Binary("-", count, Constant(1)), size),))
-    several = Flat(FunctionCall("map", (RangeOf(Constant(0), last), batch)))
+    count = invoke("count", every)
+    last = invoke("floor", Binary("/", Binary("-", count, Constant(1)), size))
+    numbers = RangeOf(Constant(0), last)
+    several = mapped(numbers, (_NUMBER.name,), _batch(every, size, element))
     at_most_one = Conditional(
         Binary("=", count, Constant(0)), EMPTY_LIST, ArrayOf((Nested(every),))
     )
@@ -57,13 +56,9 @@ def _batch(every: QueryTree, size: QueryTree, element: Type) -> QueryTree:
     together take the time of one pass over the list.
     """
     first = Binary("*", _NUMBER, size)
-    end = FunctionCall(
-        "min", (ArrayOf((Binary("+", first, size), FunctionCall("count", (every,)))),)
-    )
+    end = invoke("min", ArrayOf((Binary("+", first, size), invoke("count", every))))
     places = RangeOf(first, Binary("-", end, Constant(1)))
-    several = Flat(
-        FunctionCall("map", (places, FunctionLiteral((_PLACE.name,), ItemOf(every, _PLACE))))
-    )
+    several = mapped(places, (_PLACE.name,), ItemOf(every, _PLACE))
     if not may_be_list(element):
         return several
     alone = items_of(ItemOf(every, first), is_list=is_list(element))

@@ -14,7 +14,13 @@ from holdfast.compiler.context import TypedQuery, fails_of
 from holdfast.compiler.environment import LocalFunction
 from holdfast.compiler.expressions.arguments import is_name
 from holdfast.compiler.expressions.expressions import Expressions
-from holdfast.compiler.expressions.query import ArrayOf, Binary, Constant, FunctionCall, QueryTree
+from holdfast.compiler.expressions.query import (
+    ArrayOf,
+    Binary,
+    Constant,
+    QueryTree,
+    invoke,
+)
 from holdfast.compiler.ir import (
     Action,
     BranchErrors,
@@ -24,6 +30,7 @@ from holdfast.compiler.ir import (
     StatementBlock,
     Target,
 )
+from holdfast.compiler.rewriting import load, located, parameters_named
 from holdfast.compiler.steps.batches import in_batches
 from holdfast.compiler.steps.durable import chosen_pool
 from holdfast.compiler.steps.helpers import is_helper
@@ -123,7 +130,7 @@ class Branching:
         size = self._count(found, Count("batch", 1))
         if size is not None:
             items = in_batches(items, size)
-        needed, tolerated = self._quorum(found, FunctionCall("count", (items.query,)))
+        needed, tolerated = self._quorum(found, invoke("count", items.query))
         types: tuple[Type, ...] = (element_of(items.type) or REFUSED,)
         if parts is not None and not _takes(function, 1):
             types = parts
@@ -370,7 +377,7 @@ def _smaller(left: TypedQuery, right: TypedQuery) -> TypedQuery:
         case Constant(int(one)), Constant(int(other)):
             return TypedQuery(Constant(min(one, other)), INT)
         case one, other:
-            smallest = FunctionCall("min", (ArrayOf((one, other)),))
+            smallest = invoke("min", ArrayOf((one, other)))
             return TypedQuery(smallest, INT, fails_of(left, right))
 
 
@@ -388,9 +395,5 @@ def _takes(function: ast.Lambda | LocalFunction, parameters: int) -> bool:
 def _calling(task: ast.expr, parameters: int) -> ast.Lambda:
     """Return the node `lambda item: pack(item)` for `pack`, at the place of `pack`."""
     names = _names(parameters) if parameters else []
-    values = [ast.copy_location(ast.Name(name, ast.Load()), task) for name in names]
-    arguments: list[ast.expr] = [*values]
-    call = ast.copy_location(ast.Call(task, arguments, []), task)
-    taken = [ast.copy_location(ast.arg(name), task) for name in names]
-    signature = ast.arguments([], taken, None, [], [], None, [])
-    return ast.copy_location(ast.Lambda(signature, call), task)
+    call = ast.Call(task, [load(name) for name in names], [])
+    return located(ast.Lambda(parameters_named(*names), call), task)

@@ -68,7 +68,7 @@ def find_durable(unit: Unit, scope: VariableScopeNames, node: ast.AST) -> Any:
 def _library_step(node: ast.Call, found: Any) -> Any:
     task = task_of(found)
     if task is not None and task.name == "datetime.datetime.now" and (node.args or node.keywords):
-        # The time zone is no JSON value: `expressions/calls.py` lowers the call.
+        # The time zone has no JSON: `expressions/calls.py` lowers the call.
         return None
     return task
 

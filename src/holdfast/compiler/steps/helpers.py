@@ -2,7 +2,7 @@
 
 The problem
 -----------
-A helper is no step: no record names it, and a newer version of it must not
+A helper is not a step: no record names it, and a newer version of it must not
 change a running execution. So the compiler copies its body into the state machine, once for each
 call. The body is in the language of workflows, and may contain durable calls.
 

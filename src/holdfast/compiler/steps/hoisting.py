@@ -160,7 +160,7 @@ def hoist_inside(hoister: Hoister, node: ast.expr) -> None:
 
 def require_safe(hoister: Hoister, before: ast.expr, child: ast.expr) -> None:
     """Refuse an operand that may fail before a step, unless it can be evaluated before the step."""
-    # A computed pool is part of the called task, which is no expression of its own.
+    # A computed pool is part of the called task, which is not an expression of its own.
     is_pool = chosen_pool(hoister.unit, hoister.scope, before) is not None
     if not is_pool and not hoister.may_fail(before):
         return
@@ -289,7 +289,7 @@ def evaluated(node: ast.AST) -> Sequence[ast.expr]:
         case ast.Attribute(value=value):
             return (value,)
         case ast.Call(func=ast.Attribute(value=base), args=arguments, keywords=keywords):
-            # A method is no value of its own, so its owner stands for it.
+            # A method is not a value of its own, so its owner stands for it.
             return (base, *arguments, *[keyword.value for keyword in keywords])
         case ast.Call(func=function, args=arguments, keywords=keywords):
             return (function, *arguments, *[keyword.value for keyword in keywords])

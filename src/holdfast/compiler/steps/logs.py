@@ -20,6 +20,7 @@ from holdfast.compiler.context import TypedQuery, Unit
 from holdfast.compiler.expressions.expressions import Expressions
 from holdfast.compiler.expressions.query import Constant, ObjectOf
 from holdfast.compiler.ir import TaskAction
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.steps.step_arguments import refuse, require_value
 from holdfast.compiler.types.models import secret_in
 from holdfast.compiler.types.types import INT, NONE, describe
@@ -68,10 +69,7 @@ def written_log(expressions: Expressions, node: ast.Call) -> ast.Call:
         return node
     else:
         parts = [_written(first)]
-    whole = ast.copy_location(ast.Call(node.func, [ast.JoinedStr(parts)], []), node)
-    for part in ast.walk(whole):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
+    whole = located(ast.Call(node.func, [ast.JoinedStr(parts)], []), node)
     expressions.unit.rewritten(node, whole)
     return whole
 

@@ -20,14 +20,15 @@ from holdfast.compiler.expressions.query import (
     Binary,
     Conditional,
     Constant,
-    FunctionCall,
     FunctionLiteral,
     ObjectOf,
     QueryTree,
     Variable,
     failure,
     hold,
+    invoke,
 )
+from holdfast.compiler.rewriting import located
 from holdfast.compiler.signatures import required_parameters, signature_of
 from holdfast.compiler.steps.step_arguments import refuse, require_value
 from holdfast.compiler.steps.task_arguments import can_fit
@@ -93,10 +94,7 @@ def _argument(node: ast.expr, name: str) -> ast.keyword:
     match node:
         case ast.Call(func=ast.Attribute(value=owner)):
             value = ast.Attribute(owner, name, ast.Load())
-    for part in (value, *ast.iter_child_nodes(value)):
-        if not hasattr(part, "lineno"):
-            ast.copy_location(part, node)
-    return ast.copy_location(ast.keyword(name, value), node)
+    return located(ast.keyword(name, value), node)
 
 
 def with_dict(
@@ -118,13 +116,13 @@ def with_dict(
         whole: QueryTree = held
         if named:
             items = ObjectOf(tuple((name, one.query) for name, one in named.items()))
-            whole = FunctionCall("merge", (ArrayOf((held, items)),))
+            whole = invoke("merge", ArrayOf((held, items)))
         for name in missing:
             whole = Conditional(_has(held, name), whole, _misfit(f"a `{name}` is missing"))
         only = Conditional(_has_other(held, rest), _misfit("an unexpected name"), whole)
         if value.type != UNKNOWN:
             return only
-        is_dict = Binary("=", FunctionCall("type", (held,)), Constant("object"))
+        is_dict = Binary("=", invoke("type", held), Constant("object"))
         return Conditional(is_dict, only, _misfit("`**` takes a dict"))
 
     fails = fails_of(value, *named.values()) | {"TypeError"}
@@ -136,21 +134,21 @@ def _misfit(text: str) -> QueryTree:
 
 
 def _has(held: QueryTree, name: str) -> QueryTree:
-    return FunctionCall("exists", (FunctionCall("lookup", (held, Constant(name))),))
+    return invoke("exists", invoke("lookup", held, Constant(name)))
 
 
 def _has_other(held: QueryTree, names: Collection[str]) -> QueryTree:
     key = Variable("_key")
     known = Binary("in", key, ArrayOf(tuple(Constant(name) for name in names)))
-    test = FunctionLiteral((key.name,), FunctionCall("not", (known,)))
-    others = FunctionCall("filter", (texts_of_keys(held), test))
-    return FunctionCall("exists", (others,))
+    test = FunctionLiteral((key.name,), invoke("not", known))
+    others = invoke("filter", texts_of_keys(held), test)
+    return invoke("exists", others)
 
 
 def _require_fit(
     expressions: Expressions, node: ast.expr, type_: Type, rest: Mapping[str, Type]
 ) -> None:
-    """Refuse a value that is no dict of texts, and one whose values fit no parameter."""
+    """Refuse a value that is not a dict of texts, and one whose values fit no parameter."""
     text = expressions.unit.text(node)
     if type_ != UNKNOWN and not (isinstance(type_, DictOf) and has_text_keys(type_)):
         message = f"`**` takes a dict whose keys are texts, and this is {describe_exactly(type_)}"

@@ -89,7 +89,7 @@ def can_fit(found: Type, wanted: Type) -> bool:
 
 
 def _keeps_secrets(found: Type, wanted: Type) -> bool:
-    """Return False when a secret is passed to a parameter that is no secret, or the reverse.
+    """Return False when a secret is passed to a parameter that is not a secret, or the reverse.
 
     A secret is decrypted only for a parameter that is a secret. A plain value for such a parameter
     would already have been stored in clear text.

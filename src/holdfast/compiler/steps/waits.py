@@ -20,9 +20,9 @@ from holdfast.compiler.expressions.query import (
     ArrayOf,
     Binary,
     Constant,
-    FunctionCall,
     ObjectOf,
     QueryTree,
+    invoke,
 )
 from holdfast.compiler.ir import (
     Action,
@@ -78,7 +78,7 @@ def _not_negative(duration: TypedQuery) -> TypedQuery:
     """
     if isinstance(duration.query, Constant):
         return duration
-    query = FunctionCall("max", (ArrayOf((Constant(0), duration.query)),))
+    query = invoke("max", ArrayOf((Constant(0), duration.query)))
     return TypedQuery(query, duration.type, duration.fails)
 
 
@@ -133,8 +133,8 @@ def lower_later(
 
 
 def _has_offset(text: QueryTree) -> QueryTree:
-    is_utc = Binary("=", FunctionCall("substring", (text, Constant(-1))), Constant("Z"))
-    sign = FunctionCall("substring", (text, Constant(-6), Constant(1)))
+    is_utc = Binary("=", invoke("substring", text, Constant(-1)), Constant("Z"))
+    sign = invoke("substring", text, Constant(-6), Constant(1))
     return Binary("or", is_utc, Binary("in", sign, ArrayOf((Constant("+"), Constant("-")))))
 
 

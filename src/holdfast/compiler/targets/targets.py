@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.compiler.compile import CompiledWorkflow
+from holdfast.compiler.compile import CompiledWorkflow, document_of
 from holdfast.compiler.diagnostics import CompileErrors, Diagnostic
 from holdfast.compiler.source import Source
 from holdfast.compiler.targets.refusals import Note, StatePlaces, find_notes, find_refusals
@@ -33,13 +33,13 @@ class Exported:
     @property
     def asl_text(self) -> str:
         """Return the text of `<name>.stepfunctions.asl.json`."""
-        return _document(self.asl)
+        return document_of(self.asl)
 
     @property
     def substitutions_text(self) -> str:
         """Return the text of `<name>.stepfunctions.json`."""
         needs = {name: placeholder.to_json() for name, placeholder in self.placeholders.items()}
-        return _document({"workflow": self.name, "substitutions": needs})
+        return document_of({"workflow": self.name, "substitutions": needs})
 
 
 def to_step_functions(compiled: CompiledWorkflow, source: Source) -> Exported:
@@ -74,7 +74,3 @@ def export_all(compiled: Iterable[CompiledWorkflow], source: Source) -> list[Exp
     if refused:
         raise CompileErrors(refused)
     return exported
-
-
-def _document(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"

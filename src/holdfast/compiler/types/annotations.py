@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Iterable, Mapping, MutableSet, Sequence
 from dataclasses import is_dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from functools import cache, lru_cache
@@ -228,11 +228,14 @@ def name_of(annotation: Any) -> str:
 
 
 def written(value: object) -> str | None:
-    """Return the text that pydantic writes for a UUID, a date, a datetime or a Decimal; None for
-    others.
+    """Return the text that pydantic writes for a UUID, a date, a datetime, a time or a Decimal;
+    None for others.
     """
     match value:
-        case datetime():
+        case time(tzinfo=zone) if zone is not None and not isinstance(zone, timezone):
+            # Without a day, a zone with summer time has no offset.
+            return None
+        case datetime() | time():
             text = value.isoformat()
             return f"{text[:-6]}Z" if text.endswith("+00:00") else text
         case date() | Decimal():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
@@ -164,45 +164,39 @@ def _of_another_type(default: object, type_: Type) -> str:
 
 
 @lru_cache(maxsize=1024)
-def secret_in(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
-    """Return True when the type is a secret, or contains one at any depth. `around` are the models
-    around it.
-    """
-    match type_:
-        case TypedDictOf(cls=cls):
-            within = around | {cls}
-            return cls not in around and any(
-                secret_in(one, within) for one in type_.fields().values()
-            )
-        case ListOf(inner) | SetOf(inner) | DictOf(inner):
-            return secret_in(inner, around)
-        case TupleOf(parts) | Union(parts):
-            return any(secret_in(part, around) for part in parts)
-        case ModelOf(model) if model not in around:
-            return any(secret_in(one.type, around | {model}) for one in fields_of(model).values())
-        case _:
-            return type_ == SECRET
+def secret_in(type_: Type) -> bool:
+    """Return True when the type is a secret, or contains one at any depth."""
+    return _contains(type_, lambda one: one == SECRET, frozenset())
 
 
 @lru_cache(maxsize=1024)
-def has_set(type_: Type, around: frozenset[Any] = frozenset()) -> bool:
-    """Return True when the type is a set, or holds one at any depth. `around`: the enclosing
-    models.
+def has_set(type_: Type) -> bool:
+    """Return True when the type is a set, or contains one at any depth."""
+    return _contains(type_, lambda one: isinstance(one, SetOf), frozenset())
+
+
+def _contains(type_: Type, test: Callable[[Type], bool], around: frozenset[Any]) -> bool:
+    """Return True when the type passes the test, or a type in it does, or a field of a model in it.
+    `around` are the models around the type: a model may contain itself.
     """
     match type_:
-        case SetOf():
+        case _ if test(type_):
             return True
+        case ModelOf(cls) | TypedDictOf(cls=cls) if cls in around:
+            return False
+        case ModelOf(cls):
+            types: Iterable[Type] = (field.type for field in fields_of(cls).values())
+            around |= {cls}
         case TypedDictOf(cls=cls):
-            within, types = around | {cls}, type_.fields().values()
-            return cls not in around and any(has_set(one, within) for one in types)
-        case ListOf(inner) | DictOf(inner):
-            return has_set(inner, around)
+            types = type_.fields().values()
+            around |= {cls}
+        case ListOf(inner) | SetOf(inner) | DictOf(inner):
+            types = (inner,)
         case TupleOf(parts) | Union(parts):
-            return any(has_set(part, around) for part in parts)
-        case ModelOf(model) if model not in around:
-            return any(has_set(one.type, around | {model}) for one in fields_of(model).values())
+            types = parts
         case _:
             return False
+    return any(_contains(one, test, around) for one in types)
 
 
 def _class_of(value: object) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import Any, Final, TypeAlias
@@ -281,43 +281,36 @@ def _must_stay(type_: Type) -> bool:
     return has_duration(type_) or has_error(type_) or _has_other_keys(type_)
 
 
-def _has_other_keys(type_: Type) -> bool:
-    """Return True for a dict, or a type with one, whose keys in Python are no texts."""
+def parts_of(type_: Type) -> Iterator[Type]:
+    """Yield the type and the types of the values in it, at any depth, without the fields of
+    models.
+    """
+    yield type_
     match type_:
-        case DictOf(inner):
-            return not has_text_keys(type_) or _has_other_keys(inner)
-        case ListOf(inner) | SetOf(inner):
-            return _has_other_keys(inner)
+        case ListOf(inner) | SetOf(inner) | DictOf(inner):
+            yield from parts_of(inner)
         case TupleOf(parts) | Union(parts):
-            return any(map(_has_other_keys, parts))
+            for part in parts:
+                yield from parts_of(part)
         case _:
-            return False
+            pass
+
+
+def _has_other_keys(type_: Type) -> bool:
+    """Return True for a dict, or a type with one, whose keys in Python are not texts."""
+    return any(isinstance(one, DictOf) and not has_text_keys(one) for one in parts_of(type_))
 
 
 def has_duration(type_: Type) -> bool:
     """Return True for a duration, or a type with one, that must be converted before it leaves the
     workflow.
-
-    For a Union it is True when any member has a duration, even next to an unknown type.
     """
-    match type_:
-        case ListOf(inner) | SetOf(inner) | DictOf(inner):
-            return has_duration(inner)
-        case TupleOf(parts) | Union(parts):
-            return any(map(has_duration, parts))
-        case _:
-            return type_ in (DURATION, ELAPSED)
+    return any(one in (DURATION, ELAPSED) for one in parts_of(type_))
 
 
 def has_error(type_: Type) -> bool:
     """Return True for the variable of an `except`, or a type with one: it has no JSON."""
-    match type_:
-        case ListOf(inner) | SetOf(inner) | DictOf(inner):
-            return has_error(inner)
-        case TupleOf(parts) | Union(parts):
-            return any(map(has_error, parts))
-        case _:
-            return isinstance(type_, ErrorOf)
+    return any(isinstance(one, ErrorOf) for one in parts_of(type_))
 
 
 def members_of(type_: Type) -> tuple[Type, ...]:

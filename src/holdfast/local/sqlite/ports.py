@@ -73,7 +73,7 @@ class SqlitePorts:
         tasks: Callable[[RunTask], TaskResult],
         clock: Callable[[], int],
         publish: Callable[[Publish], None],
-        archive: Path | None = None,
+        archive: Path | None,
     ) -> None:
         self.names = NAMES
         kept = ArchiveFolder(archive)

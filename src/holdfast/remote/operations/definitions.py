@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import quote
 
 from holdfast.remote.answers import Json
 from holdfast.remote.operations.executions import path_of
-from holdfast.remote.operations.requests import Call, Operation, get, post, query_text, send
+from holdfast.remote.operations.requests import (
+    Call,
+    Operation,
+    get,
+    path_part,
+    post,
+    query_text,
+    send,
+)
 from holdfast.remote.values import json_bytes
 
 
@@ -48,7 +55,7 @@ def positions(workflow: str) -> Operation[Json]:
 
 def definition(hash: str) -> Operation[Json]:  # noqa: A002
     """Return a stored definition: `hash`, `asl` and `map`."""
-    return (yield from get(f"/definitions/{quote(hash, safe='')}"))
+    return (yield from get(f"/definitions/{path_part('the definition', hash)}"))
 
 
 def workflows() -> Operation[list[Json]]:
@@ -69,7 +76,7 @@ def remove_workflow(name: str) -> Operation[Json]:
 
 
 def _workflow(name: str) -> str:
-    return f"/workflows/{quote(name, safe='')}"
+    return f"/workflows/{path_part('the workflow', name)}"
 
 
 def register(document: str | Mapping[str, object]) -> Operation[Json]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, Unpack, cast
-from urllib.parse import quote
 
 from holdfast.errors import RequestError, ServiceFault, is_passing
 from holdfast.remote.answers import Counts, Description, Filters, Json, Page, Started
@@ -25,6 +24,7 @@ from holdfast.remote.operations.requests import (
     Sleep,
     all_pages,
     get,
+    path_part,
     post,
     query_text,
 )
@@ -313,4 +313,4 @@ def filter_text(value: object) -> str | list[str] | None:
 
 
 def path_of(execution: str) -> str:
-    return f"/executions/{quote(execution, safe='')}"
+    return f"/executions/{path_part('the execution', execution)}"

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
-from urllib.parse import quote
 
 from holdfast.remote.answers import Json
-from holdfast.remote.operations.requests import Call, Operation, get, post, query_text, send
+from holdfast.remote.operations.requests import (
+    Call,
+    Operation,
+    get,
+    path_part,
+    post,
+    query_text,
+    send,
+)
 
 
 def change_pause(
@@ -71,7 +78,7 @@ def delete_schedule(name: str) -> Operation[Json]:
 
 
 def _schedule(name: str) -> str:
-    return f"/schedules/{quote(name, safe='')}"
+    return f"/schedules/{path_part('the schedule', name)}"
 
 
 def limits() -> Operation[list[Json]]:
@@ -83,7 +90,7 @@ def limit(name: str, *, key: str | None = None) -> Operation[Json]:
     """Return one limit. `key` is a value of its key parameter; then the queue of that value is
     included.
     """
-    return (yield from get(f"/limits/{quote(name, safe='')}{query_text({'key': key})}"))
+    return (yield from get(f"/limits/{path_part('the limit', name)}{query_text({'key': key})}"))
 
 
 def change_limit(
@@ -107,4 +114,4 @@ def change_limit(
         "paused": paused,
         "clear": clear,
     }
-    return (yield from post(f"/limits/{quote(name, safe='')}", fields))
+    return (yield from post(f"/limits/{path_part('the limit', name)}", fields))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from holdfast.remote.answers import Json
 from holdfast.remote.errors import ReplyTimeout, RequestRejected
@@ -17,6 +16,7 @@ from holdfast.remote.operations.requests import (
     Operation,
     Sleep,
     get,
+    path_part,
     post,
     query_text,
 )
@@ -71,7 +71,7 @@ def reply(request: str, timeout: float | None = None) -> Operation[Any]:
     deadline = math.inf if timeout is None else (yield Now()) + timeout
     interval = POLL_SECONDS
     while True:
-        found = yield from get(f"/requests/{quote(request, safe='')}")
+        found = yield from get(f"/requests/{path_part('the request', request)}")
         match found["status"]:
             case "ANSWERED":
                 return found["output"]

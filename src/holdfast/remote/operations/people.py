@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 from holdfast.remote.answers import Json, QuestionPage
-from holdfast.remote.operations.requests import Operation, get, post, query_text
+from holdfast.remote.operations.requests import Operation, get, path_part, post, query_text
 
 
 def questions(
@@ -61,4 +59,4 @@ def answer(
 
 
 def _question(question: str) -> str:
-    return f"/questions/{quote(question, safe='')}"
+    return f"/questions/{path_part('the question', question)}"

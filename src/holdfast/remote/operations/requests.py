@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
+from holdfast.errors import RequestError
 from holdfast.remote.answers import Json
 from holdfast.remote.values import json_bytes
 
@@ -49,6 +50,19 @@ Operation: TypeAlias = Generator[Effect, Any, T]
 POLL_SECONDS: Final = 0.1
 POLL_SECONDS_MAX: Final = 5.0
 POLL_GROWTH: Final = 1.3
+
+
+def path_part(what: str, name: str) -> str:
+    """Return the name as one part of a path. Raises RequestError HF201 for a name that would make
+    another path of it: the API would only say that it has no such route.
+    """
+    if not name or "/" in name:
+        raise RequestError(
+            "HF201",
+            f"{what} {name!r} is not a name",
+            help="it is empty or has a `/`, and no name does",
+        )
+    return quote(name, safe="")
 
 
 def get(target: str) -> Operation[Json]:

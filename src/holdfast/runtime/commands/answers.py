@@ -146,7 +146,7 @@ def answered_before(known: Lookup, token: Token, request: Mapping[str, Any]) -> 
 
 
 def _told(item: Item | None) -> str:
-    """Return by whom and when a stored answer was given. A callback's answer names no author."""
+    """Return the author and the time of a stored answer. A callback's answer has no author."""
     if item is None:
         return ""
     by = f" by {item['by']!s}" if "by" in item else ""

@@ -81,7 +81,7 @@ class Front:
     def start(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         if request.get("at") is None:
             return start.start(self.known, tenant, request, chance)
-        # Imported here because most starts begin at once.
+        # Imported here for cold starts: most starts begin at once.
         from holdfast.runtime.commands import later  # noqa: PLC0415
 
         return later.start_later(self.known, tenant, request, chance)
@@ -144,8 +144,8 @@ class Front:
     def migrate(
         self, tenant: str, identifier: str, request: Mapping[str, Any], chance: bytes
     ) -> JsonResult:
-        # Imported here because most requests need none of these modules, which read whole
-        # definitions. Each module that is imported makes the start of a Lambda function slower.
+        # Imported here for cold starts: most requests need none of these modules, which read whole
+        # definitions.
         from holdfast.runtime.commands import migrate  # noqa: PLC0415
 
         return migrate.migrate(self.known, tenant, identifier, request, chance)
@@ -204,7 +204,7 @@ class Front:
     def event(self, tenant: str, request: Mapping[str, Any], chance: bytes) -> JsonResult:
         if request.get("at") is None:
             return events.event(self.known, tenant, request, chance)
-        # Imported here because most events are sent at once.
+        # Imported here for cold starts: most events are sent at once.
         from holdfast.runtime.commands import later  # noqa: PLC0415
 
         return later.send_later(self.known, tenant, request, chance)

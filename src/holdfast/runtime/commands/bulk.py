@@ -169,8 +169,8 @@ def _target(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> Generator[E
     deployment two workers have different newest versions, and would move executions to different
     ones. Raises RequestError HF204, HF501.
     """
-    # Imported here because most bulk operations need none of these modules, which read whole
-    # definitions. Each module that is imported makes the start of a Lambda function slower.
+    # Imported here for cold starts: most bulk operations need none of these modules, which read
+    # whole definitions.
     from holdfast.runtime.commands.migrate import LATEST  # noqa: PLC0415
 
     to = asked["fields"].get("to", LATEST)

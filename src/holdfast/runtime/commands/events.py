@@ -42,6 +42,16 @@ def event(
     Raises RequestError HF202, HF203, HF206, HF211, HF213, HF233; ServiceFault HF562.
     """
     name = request.get("name")
+    _require_free_name(name, is_own=is_own)
+    if isinstance(name, str) and known.is_received(name):
+        told = yield from requests.request(known, tenant, request, chance)
+        return {"event": told.pop("request"), **told}
+    wanted = yield from checked(known, tenant, request, chance)
+    return (yield from store(known, tenant, wanted, chance))
+
+
+def _require_free_name(name: Any, *, is_own: bool) -> None:
+    """Refuse the names that Holdfast gives to events. Raises RequestError HF206."""
     if name == FAILED_EVENT and not is_own:
         # Otherwise a caller could report failures that have not happened, and under the id of a
         # later failure, which would then be refused as another event with the same id.
@@ -60,11 +70,6 @@ def event(
             status=404,
             help="send it with `holdfast request` or `POST /requests`, without the mark at its end",
         )
-    if isinstance(name, str) and known.is_received(name):
-        told = yield from requests.request(known, tenant, request, chance)
-        return {"event": told.pop("request"), **told}
-    wanted = yield from checked(known, tenant, request, chance)
-    return (yield from store(known, tenant, wanted, chance))
 
 
 def bus_event(

@@ -157,8 +157,7 @@ def _move(
     the variables and the undo steps must be those that the new definition needs. Raises
     RequestError HF412 with each obligation that does not hold, HF413.
     """
-    # Imported here because most forks keep their definition. Each module that is imported makes the
-    # start of a Lambda function slower.
+    # Imported here for cold starts: most forks keep their definition.
     from holdfast.migration.positions import position_of_fork  # noqa: PLC0415
     from holdfast.runtime.commands.migrate import LATEST, migration_of, with_computed  # noqa: PLC0415
 

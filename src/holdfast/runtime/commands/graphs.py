@@ -16,7 +16,7 @@ from holdfast.limits import PAGE_BYTES_MAX, RECORD_BYTES_MAX
 from holdfast.runtime.commands.lookup import Lookup
 from holdfast.runtime.commands.presentation import sent_bytes
 from holdfast.runtime.effects import Clock, Effect, JsonResult, NoResult
-from holdfast.runtime.listing import read_page
+from holdfast.runtime.listing import PageFilter, read_page
 from holdfast.runtime.storage import graphs, keys
 from holdfast.runtime.storage.definitions import Definition, compressed_of
 from holdfast.runtime.storage.graphs import StoredGraph
@@ -134,7 +134,7 @@ def require_listed(known: Lookup, tenant: str, workflow: str | None, now_ms: int
     A workflow whose executions have other statuses than the requested one is valid: the list is
     empty.
     """
-    page = yield from read_page(tenant, known.spread, workflow=workflow, limit=1, now_ms=now_ms)
+    page = yield from read_page(tenant, known.spread, PageFilter(1, workflow), now_ms)
     if not page.entries and page.after is None:
         yield from find_workflow(known, tenant, workflow)
 

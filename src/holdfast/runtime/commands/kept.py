@@ -72,7 +72,7 @@ def drop(known: Lookup, tenant: str, asked: Mapping[str, Any]) -> JsonResult:
 
 
 def _event_id(given: Any) -> str:
-    """Return the id. That of a workflow's request is no name (`requests.Asker`). Raises
+    """Return the id. The id of a workflow's request is not a name (`requests.Asker`). Raises
     RequestError HF201.
     """
     if isinstance(given, str) and requests.Asker.of(given) is not None:

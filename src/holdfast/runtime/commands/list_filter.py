@@ -31,7 +31,7 @@ from holdfast.runtime.attribute_filter import (
     read_conditions,
 )
 from holdfast.runtime.effects import Condition, Test
-from holdfast.runtime.listing import NEWEST
+from holdfast.runtime.listing import NEWEST, PageFilter, unknown_page
 from holdfast.runtime.storage import keys
 from holdfast.runtime.waiting_list import WaitFilter
 
@@ -59,9 +59,8 @@ _LISTED_HASH_CHARACTERS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class ListFilter:
-    """The checked filters. `before` (exclusive) and `since` limit the keys. `where` are conditions
-    on entries.
+class ListFilter(PageFilter):
+    """The checked filters of a request.
 
     * `name`: a whole name, or the beginning of a name followed by "*".
     * `waits`: a filter of waits; None for any wait, or none.
@@ -69,13 +68,7 @@ class ListFilter:
     * `after_value`: where the previous page ended, in a list that is sorted by a value.
     """
 
-    workflow: str | None
-    statuses: tuple[str, ...]
-    before: str
-    since: str
-    where: tuple[Condition, ...]
-    name: str | None
-    limit: int
+    name: str | None = None
     waits: WaitFilter | None = None
     attributes: tuple[AttributeCondition, ...] = ()
     after_value: str | None = None
@@ -218,7 +211,7 @@ def _attributes(
 def _after_value(request: Mapping[str, Any]) -> str | None:
     after = request.get("after")
     if after is not None and not (isinstance(after, str) and _VALUE_KEY.fullmatch(after)):
-        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+        raise unknown_page()
     return after
 
 
@@ -261,7 +254,7 @@ def _before(request: Mapping[str, Any]) -> str:
     """
     after = request.get("after")
     if after is not None and not (isinstance(after, str) and _LIST_KEY.fullmatch(after)):
-        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+        raise unknown_page()
     until = _key_of(_time_ms(request, "until"))
     return min(after or NEWEST, until or NEWEST)
 

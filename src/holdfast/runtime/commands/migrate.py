@@ -68,12 +68,7 @@ def migrate(
     plan = with_computed(known, tenant, state, migration, verdict.plan)
     now_ms = yield Clock(is_for_id=True)
     yield from known.programs.store(tenant, target)
-    move = {
-        "from": old.hash,
-        "to": target.hash,
-        "visits": migrating.visits(state),
-        "plan": plan,
-    }
+    move = {"from": old.hash, "to": target.hash, "visits": migrating.visits(state), "plan": plan}
     stowed = yield from inbox.stow(tenant, log.run, move)
     fields = {"kind": inbox.MIGRATE, **stowed, **words}
     yield from request_control(tenant, log.run, state, (now_ms, chance), fields)

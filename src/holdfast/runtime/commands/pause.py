@@ -82,7 +82,8 @@ def _require_running(state: Execution) -> Execution:
     if state.is_ended:
         raise RequestError(
             "HF237",
-            f"execution {state.run} has ended as {state.status}: there is nothing to pause",
+            f"execution {state.run} has ended as {state.status}: it can be neither paused nor "
+            "resumed",
             status=409,
             help="see `holdfast show`",
         )

@@ -34,15 +34,7 @@ def positions(known: Lookup, tenant: str, request: Mapping[str, Any]) -> JsonRes
     if "workflow" not in request:
         raise known.no_workflow(None)
     wanted = list_filter({**request, "status": "RUNNING", "limit": str(_LOADED_MAX)})
-    page = yield from read_page(
-        tenant,
-        known.spread,
-        statuses=wanted.statuses,
-        workflow=wanted.workflow,
-        before=wanted.before,
-        limit=wanted.limit,
-        now_ms=(yield Clock()),
-    )
+    page = yield from read_page(tenant, known.spread, wanted, (yield Clock()))
     versions: dict[str, Version] = {}
     found: dict[Position, list[str]] = {}
     for entry in page.entries:

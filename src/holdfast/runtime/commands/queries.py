@@ -25,7 +25,7 @@ from holdfast.runtime.commands.lookup import Lookup, no_execution
 from holdfast.runtime.commands.search_list import read_search_page
 from holdfast.runtime.commands.tokens import Token, make_token
 from holdfast.runtime.effects import Clock, Effect, JsonResult
-from holdfast.runtime.listing import NEWEST, Page, read_page
+from holdfast.runtime.listing import NEWEST, Page, read_page, unknown_page
 from holdfast.runtime.maintenance import doctor, quarantine
 from holdfast.runtime.maintenance.diagnostics import Diagnosed, Repair, Symptom
 from holdfast.runtime.storage.histories import Forwards
@@ -183,7 +183,7 @@ def _place(after: Any) -> presentation.EventPlace:
         return presentation.BEGINNING
     matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
     if matched is None:
-        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+        raise unknown_page()
     return int(matched[1]), int(matched[2])
 
 
@@ -225,29 +225,8 @@ def _page_of(
     if wanted.attributes:
         return (yield from read_search_page(tenant, spread, wanted, now_ms))
     if wanted.waits is not None:
-        return (
-            yield from read_waiting_page(
-                tenant,
-                spread,
-                wanted.waits,
-                workflow=wanted.workflow,
-                before=wanted.before,
-                since=wanted.since,
-                where=wanted.where,
-                limit=wanted.limit,
-            )
-        )
-    page = yield from read_page(
-        tenant,
-        spread,
-        statuses=wanted.statuses,
-        workflow=wanted.workflow,
-        before=wanted.before,
-        since=wanted.since,
-        where=wanted.where,
-        limit=wanted.limit,
-        now_ms=now_ms,
-    )
+        return (yield from read_waiting_page(tenant, spread, wanted.waits, wanted))
+    page = yield from read_page(tenant, spread, wanted, now_ms)
     return replace(page, entries=(yield from with_present_waits(tenant, page.entries)))
 
 

@@ -36,6 +36,7 @@ from holdfast.runtime.effects import (
     Query,
     Update,
 )
+from holdfast.runtime.listing import unknown_page
 from holdfast.runtime.questions import Question, question_from
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.spread import QUESTIONS, Spread
@@ -62,7 +63,7 @@ def list_questions(tenant: str, spread: Spread, request: Mapping[str, Any]) -> J
     limit = _limit_of(request)
     after = str(request.get("after") or "")
     if after and not re.fullmatch(r"[0-9a-f]+#[0-9]{15}#.{1,400}", after):
-        raise RequestError("HF209", "`after` is not what a page gave as `next`")
+        raise unknown_page()
     assignee = request.get("assignee")
     first = keys.questions_of(str(assignee)) if assignee else ""
     rows: list[Question] = []

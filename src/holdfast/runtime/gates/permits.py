@@ -548,8 +548,7 @@ def _until_ms(attempt: Attempt, now_ms: int, seconds_max: int) -> int:
 
 
 def _is_waiting(definition: str) -> bool:
-    # Imported here because few workflows have limits. Each module that is imported makes the start
-    # of a Lambda function slower.
+    # Imported here for cold starts: few workflows have limits.
     from holdfast.core.later import is_waiting  # noqa: PLC0415
 
     return is_waiting(definition)

@@ -108,7 +108,7 @@ class Diagnosed:
 
 @dataclass(slots=True)
 class Examination:
-    """What one run of the doctor knows: tenant, spread, time, watched executions, quarantined
+    """The knowledge of one run of the doctor: tenant, spread, time, watched executions, quarantined
     executions.
     """
 
@@ -371,7 +371,7 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
         except HoldfastError as error:
             if is_passing(error):
                 raise
-            # `examine` reports the unreadable log when it comes to the child itself. A second
+            # `examine` reports the unreadable log when it examines the child itself. A second
             # finding here would say, wrongly, that the child is missing.
             return []
     if child.state is None:
@@ -382,7 +382,7 @@ def _of_child(place: Examination, log: Log, child: Log, frame: Frame) -> Finding
         why = Symptom.CHILD_MISSING
         return [finding_of(log, why, since_ms, repair=repair, state=state, advice=advice)]
     if child.state.is_ended and child.state.stopped_ms is not None:
-        # An older end of a redriven child is no fault: the redrive is on its way.
+        # An older end of a redriven child is not a fault: the redrive is on its way.
         redriven_ms = log.records[-1].at_ms if _is_earlier(child.state, frame) else 0
         since_ms = max(child.state.stopped_ms, redriven_ms)
         return [finding_of(child, Symptom.CHILD_UNTOLD, since_ms)]

@@ -24,7 +24,7 @@ from holdfast.errors import HoldfastError, RequestError, is_passing
 from holdfast.limits import DOCTOR_EXAMINED_MAX, WATCH_GRID_SECONDS
 from holdfast.runtime import messages, watchdog
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Message, Put, QueryList, Send
-from holdfast.runtime.listing import partitions_of
+from holdfast.runtime.listing import partitions_of, unknown_page
 from holdfast.runtime.maintenance import quarantine
 from holdfast.runtime.maintenance.diagnostics import (
     Diagnosed,
@@ -181,7 +181,7 @@ def _shard(place: Examination, matched: re.Match[str]) -> int:
 
 
 def _no_page() -> RequestError:
-    return RequestError("HF209", "`after` is not what a page gave as `next`")
+    return unknown_page()
 
 
 def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Page:

@@ -125,7 +125,7 @@ class Attempts:
     """
 
     setting: WorkerConfig
-    errand: Delivery
+    delivery: Delivery
     log: Log
     #: Returns the program of the execution's definition.
     program: Callable[[], Program]
@@ -138,7 +138,7 @@ class Attempts:
     _once_states: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        owner, book = self.errand.delivery.owner, self.setting.gates.book
+        owner, book = self.delivery.received.owner, self.setting.gates.book
         self._has_limits = bool(book.of_task or book.batches)
         self.permits = Permits(
             *(self.setting.gates, self.log.tenant, self.log.run, owner),
@@ -154,22 +154,22 @@ class Attempts:
         assert self.log.state is not None
         now_ms = yield Clock()
         taken_over: list[Fact] = []
-        is_overtaken = self.errand.is_overtaken(self.log)
-        places = self.errand.places(self.log) if self.errand.is_recovering else None
+        is_overtaken = self.delivery.is_overtaken(self.log)
+        places = self.delivery.places(self.log) if self.delivery.is_recovering else None
         once = self._once(self.log.state)
         for attempt in attempts_of(self.log.state):
             ticket, claim = ticket_of(attempt), attempt.claim
-            if is_overtaken and not self.errand.has_message_of(claim):
+            if is_overtaken and not self.delivery.has_message_of(claim):
                 continue
             if claim is None:
                 if attempt.due_ms + 2 * CLOCK_ERROR_MS <= now_ms or attempt.is_unknown:
                     taken_over += self._take_unclaimed(attempt, places, once, now_ms)
-            elif self.errand.is_handed(claim) and not self.errand.is_recovering:
+            elif self.delivery.is_handed(claim) and not self.delivery.is_recovering:
                 if ticket in once:
                     taken_over.append(facts.TakenOver(*ticket, is_handed=True))
                 else:
                     self.taken.add(ticket)
-            elif self.errand.may_take_over and self.errand.has_lost(claim, now_ms):
+            elif self.delivery.may_take_over and self.delivery.has_lost(claim, now_ms):
                 taken_over.append(facts.TakenOver(*ticket))
         return taken_over
 
@@ -212,7 +212,7 @@ class Attempts:
         recovery can happen. Another delivery takes the attempt only if that wake may be lost: the
         attempt is overdue, or this worker should have sent the wake.
         """
-        ticket, is_wake = ticket_of(attempt), self.errand.is_wake_of_attempt(attempt)
+        ticket, is_wake = ticket_of(attempt), self.delivery.is_wake_of_attempt(attempt)
         if places is None:
             if is_wake and ticket in once:
                 return [facts.TakenOver(*ticket)]
@@ -255,7 +255,7 @@ class Attempts:
         ticket, claim = ticket_of(attempt), attempt.claim
         if ticket in once and claim is not None and self._is_mine(claim):
             return True
-        is_free = claim is None or self.errand.is_handed(claim)
+        is_free = claim is None or self.delivery.is_handed(claim)
         return state.paused is None and ticket in self.taken and is_free
 
     def needs_leases(self, state: Execution) -> bool:
@@ -263,7 +263,7 @@ class Attempts:
         return bool(self.taken) or bool(self._once(state))
 
     def _is_mine(self, claim: Lease) -> bool:
-        return claim.owner == self.errand.delivery.owner
+        return claim.owner == self.delivery.received.owner
 
     def _claim_in_pause(self, state: Execution) -> list[Fact]:
         """At a pause: return leases for attempts that run without one, and drop those that have not
@@ -290,12 +290,12 @@ class Attempts:
         return [
             facts.TakenOver(*ticket_of(attempt), is_handed=True)
             for attempt in (command.attempt for command in self.mine(pending_commands(state)))
-            if attempt.claim is None or attempt.claim.owner != self.errand.delivery.owner
+            if attempt.claim is None or attempt.claim.owner != self.delivery.received.owner
         ]
 
     def mine(self, asked: Iterable[Command]) -> list[RunAttempt]:
         """Return the commands whose attempts this delivery runs or is about to run."""
-        owner, taken = self.errand.delivery.owner, self.taken
+        owner, taken = self.delivery.received.owner, self.taken
         return [
             command
             for command in asked
@@ -439,8 +439,7 @@ class Attempts:
         rule = self.setting.cache_of(workflow, attempt.target)
         if rule is None:
             return None
-        # Imported here because most tasks have no cache. Each module that is imported makes the
-        # start of a Lambda function slower.
+        # Imported here for cold starts: most tasks have no cache.
         from holdfast.runtime.worker.cached_results import place_of  # noqa: PLC0415
 
         return place_of(rule, attempt.arguments)
@@ -463,8 +462,7 @@ class Attempts:
             yield from cached_results.keep(tenant, run, begun.cache, result.output)
 
     def _carry_out(self, attempt: Attempt) -> Generator[Effect, Any, Fact]:
-        # Imported here because most workers never carry out a command. Each module that is imported
-        # makes the start of a Lambda function slower.
+        # Imported here for cold starts: most workers never carry out a command.
         from holdfast.runtime.worker.own_commands import carry_out  # noqa: PLC0415
 
         return (yield from carry_out(self.setting, self.log, self.permits, attempt))
@@ -511,7 +509,7 @@ class Attempts:
             job = frame.waiting
             if not isinstance(job, Awaiting) or job.poll_due_ms is None:
                 continue
-            is_asked = self.errand.is_recovering or self.errand.is_wake_of(job.entry)
+            is_asked = self.delivery.is_recovering or self.delivery.is_wake_of(job.entry)
             is_due = job.poll_due_ms + 2 * CLOCK_ERROR_MS <= now_ms
             if is_due and is_asked and self._places():
                 ticket = (job.entry, job.attempt)

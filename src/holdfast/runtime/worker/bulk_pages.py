@@ -169,8 +169,7 @@ def _stop(
 def _migrate(
     known: Lookup, tenant: str, run: str, asked: Mapping[str, Any], chance: bytes
 ) -> JsonResult:
-    # Imported here because most workers need none of these modules. Each module that is imported
-    # makes the start of a Lambda function slower.
+    # Imported here for cold starts: most workers need none of these modules.
     from holdfast.runtime.commands import migrate  # noqa: PLC0415
 
     told = yield from migrate.migrate(known, tenant, run, _words(asked), chance)

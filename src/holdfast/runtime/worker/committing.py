@@ -20,7 +20,6 @@ from holdfast.core.advance import Transition, note
 from holdfast.core.commands import Command, JoinQueue, OpenQuestion
 from holdfast.core.events import Event
 from holdfast.core.facts import Fact
-from holdfast.core.migrating import carried_out
 from holdfast.core.state import Execution
 from holdfast.core.waits import abandoned_attempts, has_more, new_commands, pending_commands
 from holdfast.lazy_dataclass import dataclass
@@ -122,7 +121,10 @@ class CommitPlan:
             return new_commands(self.asked, [])
         done = self.asked_before
         if self._is_migrated:
-            done = carried_out(self.before, self.step.events)
+            # Imported here for cold starts: few executions migrate.
+            from holdfast.core import migrating  # noqa: PLC0415
+
+            done = migrating.carried_out(self.before, self.step.events)
         return new_commands(self.asked, done)
 
 
@@ -155,7 +157,7 @@ class Committing:
     """
 
     setting: WorkerConfig
-    errand: Delivery
+    delivery: Delivery
     log: Log = field(init=False)
     attempts: Attempts = field(init=False)
     moments: DecisionInputsFactory = field(init=False)
@@ -170,13 +172,13 @@ class Committing:
     _last_pending: tuple[Execution, list[Command]] | None = None
 
     def __post_init__(self) -> None:
-        setting, errand = self.setting, self.errand
-        tenant, run, delivery = errand.body["t"], errand.body["run"], errand.delivery
-        owner, message = delivery.owner, delivery.message_id
+        setting, delivery = self.setting, self.delivery
+        tenant, run, received = delivery.body["t"], delivery.body["run"], delivery.received
+        owner, message = received.owner, received.message_id
         self.log = Log(tenant, run, owner, message, setting.formats, setting.archives)
-        self.attempts = Attempts(setting, errand, self.log, lambda: self.program)
+        self.attempts = Attempts(setting, delivery, self.log, lambda: self.program)
         self.moments = DecisionInputsFactory(
-            errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
+            delivery, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         )
 
     @property
@@ -231,7 +233,7 @@ class Committing:
         if after.definition != self._definition:
             yield from self._fetch(after.definition)
         for attempt in abandoned_attempts(plan.asked_before, after, offered, now_ms):
-            # Imported here because few tasks declare a heartbeat.
+            # Imported here for cold starts: few tasks declare a heartbeat.
             from holdfast.runtime import heartbeats  # noqa: PLC0415
 
             step_of = heartbeats.Step(self.log.tenant, self.log.run, attempt.entry)
@@ -319,8 +321,7 @@ class Committing:
     def _put_search_rows(
         self, known: Execution | None, now_ms: int, *, is_listed: bool
     ) -> NoResult:
-        # Imported here because most workflows have no search attributes. Each module that is
-        # imported makes the start of a Lambda function slower.
+        # Imported here for cold starts: most workflows have no search attributes.
         from holdfast.runtime import search_rows  # noqa: PLC0415
 
         yield from search_rows.put_new(self.log, known, now_ms, is_listed=is_listed)
@@ -349,8 +350,7 @@ class Committing:
             self.unlogged += events
 
     def _write_log(self) -> NoResult:
-        # Imported here because most state machines have no log. Each module that is imported makes
-        # the start of a Lambda function slower.
+        # Imported here for cold starts: most state machines have no log.
         from holdfast.runtime import execution_logs  # noqa: PLC0415
 
         events, self.unlogged = self.unlogged, []

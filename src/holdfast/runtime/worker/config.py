@@ -75,8 +75,7 @@ class WorkerConfig:
 
     def lookup(self) -> Lookup:
         """Return what a command of the API needs, for commands that the worker itself gives."""
-        # Imported here because most deliveries give no command. Each module that is imported makes
-        # the start of a Lambda function slower.
+        # Imported here for cold starts: most deliveries give no command.
         from holdfast.runtime.commands.lookup import Lookup  # noqa: PLC0415
 
         known = self.workflows

@@ -103,7 +103,7 @@ class DecisionInputsFactory:
     `draws` counts the random numbers drawn for the next record.
     """
 
-    errand: Delivery
+    delivery: Delivery
     log: Log
     keys: Callable[[], SigningKeys]
     #: The longest time for which an attempt may run on this worker
@@ -132,7 +132,7 @@ class DecisionInputsFactory:
         return DecisionInputs(
             now_ms=decided_ms,
             draw=next_draw,
-            claim=Claims(self.errand.delivery, state, now_ms, told, self.seconds_max).make,
+            claim=Claims(self.delivery.received, state, now_ms, told, self.seconds_max).make,
             clock_error_ms=CLOCK_ERROR_MS,
             token=self._token,
             misuse=self.misuse,

@@ -83,20 +83,20 @@ class Delivery:
     copy.
     """
 
-    delivery: ReceivedMessage
+    received: ReceivedMessage
     is_sent_again: bool = False
     is_recovering: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.is_recovering = (
-            self.delivery.receive_count > 1
+            self.received.receive_count > 1
             or self.kind == messages.RECOVER
             or bool(messages.replaced_by(self.body))
         )
 
     @property
     def body(self) -> Any:
-        return self.delivery.body
+        return self.received.body
 
     @property
     def kind(self) -> str:
@@ -152,7 +152,7 @@ class Delivery:
         to which it handed the attempt on has.
         """
         was_handed = self.is_recovering and self.is_handed(claim)
-        return was_handed or is_lost(claim, self.delivery, now_ms)
+        return was_handed or is_lost(claim, self.received, now_ms)
 
     def started(self, data: Json) -> facts.Started:
         """Return the fact of a start message; `data` is its input."""
@@ -186,8 +186,8 @@ class Delivery:
         """Return True when another worker has written a record under this message's id. That worker
         has received the same message, and may have deleted it.
         """
-        own = f"{self.delivery.owner}."
-        records = log.records.of_messages((self.delivery.message_id,))
+        own = f"{self.received.owner}."
+        records = log.records.of_messages((self.received.message_id,))
         return any(not record.nonce.startswith(own) for record in records)
 
     @property
@@ -198,13 +198,13 @@ class Delivery:
         """
         if messages.replaced_by(self.body):
             return 0
-        return self.delivery.sent_ms if self.delivery.receive_count > 1 else None
+        return self.received.sent_ms if self.received.receive_count > 1 else None
 
     def has_message_of(self, claim: Lease | None) -> bool:
         """Return True when the lease was taken under this message. The message must then not be
         deleted before the lease ends (R10).
         """
-        return claim is not None and claim.message == self.delivery.message_id
+        return claim is not None and claim.message == self.received.message_id
 
     def is_overtaken(self, log: Log) -> bool:
         """Return True when a later delivery of this message has taken a lease.
@@ -216,7 +216,7 @@ class Delivery:
         own = (event.holdfast.get("claim") for one in self.own_records(log) for event in one.events)
         claims = (Lease(*claim) for claim in own if claim is not None)
         return any(
-            self.has_message_of(claim) and claim.receive_count > self.delivery.receive_count
+            self.has_message_of(claim) and claim.receive_count > self.received.receive_count
             for claim in claims
         )
 
@@ -257,7 +257,7 @@ class Delivery:
         record, or if a worker that received the message later may still be carrying out the
         commands.
         """
-        is_sure = not ours or ours[-1].nonce.startswith(f"{self.delivery.owner}.")
+        is_sure = not ours or ours[-1].nonce.startswith(f"{self.received.owner}.")
         return None if is_sure or self.is_overtaken(log) else ours[-1]
 
     def _is_unread(self, log: Log, ours: list[Record]) -> bool:
@@ -274,7 +274,7 @@ class Delivery:
         """Return the loaded records that were written under this message's id, or under an id that
         this message replaces.
         """
-        ours = {self.delivery.message_id, *messages.replaced_by(self.body)}
+        ours = {self.received.message_id, *messages.replaced_by(self.body)}
         return log.records.of_messages(ours)
 
 

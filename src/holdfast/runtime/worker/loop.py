@@ -111,8 +111,7 @@ def deliver(setting: WorkerConfig, delivery: ReceivedMessage) -> Delivers:
         messages.require_readable(delivery.body)
         kind = delivery.body["k"]
         if kind in messages.OF_NO_EXECUTION or kind == messages.REMIND:
-            # Imported here because many workers process only executions. Each module that is
-            # imported makes the start of a Lambda function slower.
+            # Imported here for cold starts: many workers process only executions.
             from holdfast.runtime.worker import other_messages  # noqa: PLC0415
 
             return (yield from other_messages.process(setting, delivery))
@@ -157,16 +156,18 @@ class Processing(Committing):
         if self.log.is_gone or self.log.has_succeeded:
             return True
         if self.log.state is None:
-            if self.errand.kind == messages.START:
+            if self.delivery.kind == messages.START:
                 return (yield from self._fresh())
-            yield from external_facts.begin_to_stop(self.log.tenant, self.log.run, self.errand.body)
+            yield from external_facts.begin_to_stop(
+                self.log.tenant, self.log.run, self.delivery.body
+            )
             # Without a log there is nothing to do for this message. If it announces a request, the
             # request is in the inbox, and the worker that writes record 0 reads the inbox.
             return True
         yield from self._look_back()
         if self.state.is_ended:
             source = self.setting.status_source
-            self.facts += yield from recovery.redrives(self.errand, self.log, source)
+            self.facts += yield from recovery.redrives(self.delivery, self.log, source)
             if self.facts:
                 yield from self._send_failure()
             if self.facts and not (yield from self._keeps_key()):
@@ -174,13 +175,13 @@ class Processing(Committing):
             if not self.facts:
                 return (yield from self._leave_ended())
         # Only the log of an open execution needs a new snapshot.
-        elif self.errand.is_renewal:
+        elif self.delivery.is_renewal:
             return (yield from self._renew())
-        if not self.errand.is_recovering and external_facts.is_known_end(
-            self.state, self.errand.body
+        if not self.delivery.is_recovering and external_facts.is_known_end(
+            self.state, self.delivery.body
         ):
             return not (yield from self._leave_to_another((yield Clock())))
-        if (yield from recovery.goes_alone(self.errand, self.log)):
+        if (yield from recovery.goes_alone(self.delivery, self.log)):
             return True
         yield from self._fetch(self.state.definition)
         yield from self._gather()
@@ -189,27 +190,27 @@ class Processing(Committing):
 
     def _load_first(self) -> NoResult:
         kept = self.setting.warm_logs.take(self.log.partition)
-        if kept is not None and not self.errand.is_recovering:
+        if kept is not None and not self.delivery.is_recovering:
             is_loaded = yield from self.log.load_newer(kept)
             # A delivery with a concurrent one recovers, and the records that this process has
             # written itself have no details.
-            if is_loaded and not self.errand.has_twin(self.log):
+            if is_loaded and not self.delivery.has_twin(self.log):
                 return
-        hint = messages.hint_of(self.errand.body)
-        yield from self._load(hint, needs_success=self.errand.needs_success)
+        hint = messages.hint_of(self.delivery.body)
+        yield from self._load(hint, needs_success=self.delivery.needs_success)
 
     def _load(self, hint: messages.Hint | None = None, *, needs_success: bool = True) -> NoResult:
         yield from self.log.load(hint, needs_success=needs_success)
-        since_ms = self.errand.shared_since_ms
+        since_ms = self.delivery.shared_since_ms
         if self.log.state is not None and since_ms is not None:
             yield from self.log.read_back(since_ms)
-        self.has_twin = self.errand.has_twin(self.log)
+        self.has_twin = self.delivery.has_twin(self.log)
 
     def _look_back(self) -> NoResult:
-        yield from recovery.look_back(self.errand, self.log, self.setting.status_source)
-        if self.errand.is_recovering:
+        yield from recovery.look_back(self.delivery, self.log, self.setting.status_source)
+        if self.delivery.is_recovering:
             # The worker that wrote these records may have crashed before it wrote the log.
-            for record in self.errand.own_records(self.log):
+            for record in self.delivery.own_records(self.log):
                 self._keep_for_log(record.events)
 
     def _renew(self) -> Delivers:
@@ -228,14 +229,14 @@ class Processing(Committing):
         """Finish the follow-ups of an end when this delivery is a recovery. Otherwise the worker
         that wrote the end still has its message, or the sweeper will check the execution.
         """
-        if self.errand.kind == messages.WAKE_GRANT:
-            yield from self.attempts.permits.refuse_grant(self.errand.body, self.state)
-        event = self.errand.body.get("event")
+        if self.delivery.kind == messages.WAKE_GRANT:
+            yield from self.attempts.permits.refuse_grant(self.delivery.body, self.state)
+        event = self.delivery.body.get("event")
         if event is not None:
             from holdfast.runtime import kept_events  # noqa: PLC0415  (few events come too late)
 
             yield from kept_events.keep_after_end(self.log.tenant, self.state, event)
-        if self.errand.is_recovering:
+        if self.delivery.is_recovering:
             yield from self._repair_search_rows()
             yield from self._leave()
             if any(isinstance(frame.waiting, Awaiting) for frame in self.state.resting.values()):
@@ -250,11 +251,11 @@ class Processing(Committing):
         """
         if self.claims is not None:
             yield from self.claims.give_back()
-        event, state = self.errand.body.get("event"), self.log.state
+        event, state = self.delivery.body.get("event"), self.log.state
         if event is None or (state is not None and event["id"] in state.used_events):
             return
-        if self.errand.is_recovering or "claim" in event:
-            # Imported here because few events come to an execution that does not use them.
+        if self.delivery.is_recovering or "claim" in event:
+            # Imported here for cold starts: few events come to an execution that does not use them.
             from holdfast.runtime.worker import own_claims  # noqa: PLC0415
 
             yield from own_claims.give_back_earlier(self.log, event)
@@ -283,8 +284,7 @@ class Processing(Committing):
         yield from self.attempts.permits.leave_workflow(self.state)
         definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
         if "keyed" in definition.source_map:
-            # Imported here because most workflows have no key. Each module that is imported makes
-            # the start of a Lambda function slower.
+            # Imported here for cold starts: most workflows have no key.
             from holdfast.runtime.commands import keyed_events  # noqa: PLC0415
 
             yield from keyed_events.at_end(self.setting.lookup(), self.log)
@@ -302,21 +302,21 @@ class Processing(Committing):
             return
         definition = yield from self.setting.programs.fetch(self.log.tenant, self.state.definition)
         if FAILED_EVENT not in definition.source_map.get("events", ()):
-            # Imported here because few executions fail.
+            # Imported here for cold starts: few executions fail.
             from holdfast.runtime.commands import failures  # noqa: PLC0415
 
             yield from failures.send(self.setting.lookup(), self.log.tenant, self.state, definition)
 
     def _fresh(self) -> Delivers:
         """Process the start message of an execution that has no log yet."""
-        body = self.errand.body
+        body = self.delivery.body
         was_known = self.setting.programs.is_known(self.log.tenant, body["definition"])
         yield from self._fetch(body["definition"])
         program = self.program
         data = yield from inbox.unstow(self.log.tenant, self.log.run, body["input"])
         if body.get("fork"):
             return (yield from self._fork(data))
-        started = self.errand.started(data)
+        started = self.delivery.started(data)
         place = yield from self.attempts.permits.admit(
             self.log.tenant, started.workflow, data, body["definition"], now_ms=(yield Clock())
         )
@@ -328,7 +328,9 @@ class Processing(Committing):
         else:
             step = advance(program, None, [started], moment)
         yield from measuring.begun(step.state, body["t0"], now_ms)
-        is_first_chance = self.errand.delivery.receive_count == 1 and not self.errand.is_recovering
+        is_first_chance = (
+            self.delivery.received.receive_count == 1 and not self.delivery.is_recovering
+        )
         self.held_until_ms = now_ms + FIRST_HOLD_MS
         if (
             was_known
@@ -347,7 +349,7 @@ class Processing(Committing):
         """
         from holdfast.runtime.worker import forking  # noqa: PLC0415  (few executions are forks)
 
-        started, programs = self.errand.started(None), self.setting.programs
+        started, programs = self.delivery.started(None), self.setting.programs
         forked = yield from forking.read(self.log, programs, started, request)
         now_ms = yield Clock()
         place = yield from self.attempts.permits.admit(
@@ -355,9 +357,9 @@ class Processing(Committing):
             now_ms=now_ms,
         )
         forked = replace(forked, started=replace(forked.started, refused=place))
-        moment = self.moments.at(now_ms, self.errand.body["t0"])
+        moment = self.moments.at(now_ms, self.delivery.body["t0"])
         step = advance(self.program, None, [forked], moment)
-        yield from measuring.begun(step.state, self.errand.body["t0"], now_ms)
+        yield from measuring.begun(step.state, self.delivery.body["t0"], now_ms)
         over = yield from self._step(step, now_ms)
         return (yield from self._work()) if over is None else over
 
@@ -367,7 +369,7 @@ class Processing(Committing):
         """
         setting = self.setting
         return DecisionInputsFactory(
-            self.errand, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
+            self.delivery, self.log, setting.keys, setting.attempt_seconds_max, setting.misuse
         ).at(0, 0)
 
     def _fetch_targets(self) -> NoResult:
@@ -382,9 +384,9 @@ class Processing(Committing):
         """Collect the external facts that the message announces. A recovering delivery reads all
         facts.
         """
-        tenant, body, kind = self.log.tenant, self.errand.body, self.errand.kind
+        tenant, body, kind = self.log.tenant, self.delivery.body, self.delivery.kind
         now_ms = yield Clock()
-        if self.errand.is_recovering:
+        if self.delivery.is_recovering:
             self.facts += yield from inbox.control_facts(tenant, self.state)
             found = yield from external_facts.facts_for(tenant, self.state, now_ms)
             yield from follow_ups.register_uses(self.log, found, now_ms)
@@ -409,14 +411,14 @@ class Processing(Committing):
         if kind == messages.WAKE_TIMER:
             entry, due_ms = body["entry"], body["due"]
             is_early = yield from external_facts.again_if_early(self.log, entry, due_ms, now_ms)
-            self.errand.is_sent_again = is_early
+            self.delivery.is_sent_again = is_early
         yield from self.attempts.poll(lambda: self.program, now_ms)
 
     def _carry_out_again(self, now_ms: int) -> NoResult:
         yield from wait_rows.repair_row(self.log, now_ms)
         yield from self._repair_search_rows()
         wanted = self.setting.question_events
-        again = recovery.carry_out_again(self.errand, self.log, self.program, now_ms, wanted)
+        again = recovery.carry_out_again(self.delivery, self.log, self.program, now_ms, wanted)
         self.facts += yield from again
 
     # -- the loop ----------------------------------------------------------------------------------
@@ -505,8 +507,7 @@ class Processing(Committing):
         if step.state.used_events is state.used_events:
             return step
         if self.claims is None:
-            # Imported here because most executions use no event. Each module that is imported makes
-            # the start of a Lambda function slower.
+            # Imported here for cold starts: most executions use no event.
             from holdfast.runtime.worker.own_claims import OwnClaims  # noqa: PLC0415
 
             self.claims = OwnClaims(self.log)
@@ -562,7 +563,7 @@ class Processing(Committing):
         yield from self._look_back()
         if self.state.is_ended:
             return (yield from self._leave_ended())
-        if self.errand.is_recovering:
+        if self.delivery.is_recovering:
             now_ms = yield Clock()
             if was_fresh:
                 # The worker that wrote `Opened` may have crashed before it read the inbox. Read it
@@ -590,12 +591,12 @@ class Processing(Committing):
             if not (yield from self.log.commit(step, now_ms, listed, indexed)):
                 return (yield from self._after_race())
             yield from self._put_search_rows(None, now_ms, is_listed=True)
-        owner = self.errand.delivery.owner
+        owner = self.delivery.received.owner
         body = messages.go(self.log.tenant, self.log.run, owner, self.log.hint)
         yield Send((Message(body),))
         # SQS may delete the message only when no later delivery has received it. A later delivery
         # whose worker crashes needs the message again (R10).
-        return not self.errand.is_overtaken(self.log)
+        return not self.delivery.is_overtaken(self.log)
 
     def _leave_to_another(self, now_ms: int) -> Generator[Effect, Any, bool]:
         """Return True when another delivery needs the message although this one has finished (R10).
@@ -603,10 +604,10 @@ class Processing(Committing):
         The message must exist until the lease of the other worker ends. If the other worker
         received the message later, the commands of its last commit may not be carried out yet.
         """
-        if self.errand.is_overtaken(self.log):
+        if self.delivery.is_overtaken(self.log):
             return True
         for claim in leases_of(self.state):
-            if self.errand.has_message_of(claim):
+            if self.delivery.has_message_of(claim):
                 left_seconds = (claim.until_ms - now_ms) // 1_000 + VISIBILITY_EXTENSION_SECONDS
                 yield SetVisibility(min(max(1, left_seconds), HIDDEN_SECONDS_MAX))
                 return True
@@ -615,7 +616,7 @@ class Processing(Committing):
     def _acknowledge(self, now_ms: int) -> MayDeliver:
         if (yield from self._leave_to_another(now_ms)):
             return False
-        is_behind = self.errand.is_recovering and self.log.is_behind
+        is_behind = self.delivery.is_recovering and self.log.is_behind
         if self.log.is_aging(now_ms) or is_behind or self._is_unlisted():
             return (yield from self._refresh(now_ms))
         return True

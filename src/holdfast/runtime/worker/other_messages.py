@@ -51,8 +51,7 @@ def _schedule(setting: WorkerConfig, delivery: ReceivedMessage) -> Processes:
     """Start the due executions of a schedule. A worker whose code does not have the workflow leaves
     the message to a worker with newer code.
     """
-    # Imported here because most workers never process a schedule. Each module that is imported
-    # makes the start of a Lambda function slower.
+    # Imported here for cold starts: most workers never process a schedule.
     from holdfast.runtime.worker import scheduled  # noqa: PLC0415
 
     is_known = yield from scheduled.tick(setting, delivery.body)

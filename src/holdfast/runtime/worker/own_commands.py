@@ -80,8 +80,7 @@ def _output(
     known: Lookup, state: Execution, tenant: str, attempt: Attempt
 ) -> Generator[Effect, Any, Json]:
     if state.workflow == BULK_WORKFLOW:
-        # Imported here because few workers process a bulk operation. Each module that is imported
-        # makes the start of a Lambda function slower.
+        # Imported here for cold starts: few workers process a bulk operation.
         from holdfast.runtime.worker.bulk_pages import carry_out as carry_out_bulk  # noqa: PLC0415
 
         return (yield from carry_out_bulk(known, state, tenant, attempt))
@@ -109,7 +108,7 @@ def _later(
     """Start the execution that carries out the command later, and return its id. The time counts
     from the entry of the step, so that a repeated attempt has the same one.
     """
-    # Imported here because few workers carry out such a command, as for a bulk operation.
+    # Imported here for cold starts: few workers carry out such a command, as for a bulk operation.
     from holdfast.runtime.commands import later  # noqa: PLC0415
 
     frame = state.frame_of(attempt.entry)

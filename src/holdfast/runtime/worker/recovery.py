@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 # -- pending commands ------------------------------------------------------------------------------
 
 
-def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effect, Any, None]:
+def look_back(delivery: Delivery, log: Log, source: str | None) -> Generator[Effect, Any, None]:
     """Publish the begin or the end of an execution again, because the worker that wrote it may have
     crashed before (R8).
 
@@ -74,9 +74,9 @@ def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effec
     message before the crash. `source` is the source of the event on the event bus.
     """
     assert log.state is not None
-    errand.notice_twin(log)
-    if errand.is_recovering:
-        own = errand.own_records(log)
+    delivery.notice_twin(log)
+    if delivery.is_recovering:
+        own = delivery.own_records(log)
         folded = [record for record in own if record.is_folded]
         if folded:
             yield from status_events.publish_folded(log.state, folded[0], log.sequence, source)
@@ -92,7 +92,7 @@ def look_back(errand: Delivery, log: Log, source: str | None) -> Generator[Effec
 
 
 def carry_out_again(
-    errand: Delivery, log: Log, program: Program, now_ms: int, wanted: QuestionEvents | None
+    delivery: Delivery, log: Log, program: Program, now_ms: int, wanted: QuestionEvents | None
 ) -> inbox.FactsResult:
     """Carry out pending commands again. Return the facts that this finds: ended children, and
     answers that arrived earlier.
@@ -103,14 +103,14 @@ def carry_out_again(
     known = [StartChild(fact.entry, fact.lane) for fact in ended]
     again = [
         command
-        for command in _owed_again(errand, log, now_ms)
+        for command in _owed_again(delivery, log, now_ms)
         if command not in known and not _sees_to(state, command, now_ms)
     ]
     found = yield from follow_ups.carry_out(log, program, again, now_ms, wanted)
     return [*ended, *found]
 
 
-def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
+def _owed_again(delivery: Delivery, log: Log, now_ms: int) -> list[Command]:
     """Return the pending commands that may never have been carried out (R8).
 
     The sweeper's message, and a message whose own records cannot be read, repeat all pending
@@ -119,7 +119,7 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
     workers have opened since are repeated by those workers' messages.
     """
     assert log.state is not None
-    places = errand.places(log)
+    places = delivery.places(log)
     has_begun = any(
         event.type in status_events.BEGINNINGS for one in places.ours for event in one.events
     )
@@ -135,7 +135,7 @@ def _owed_again(errand: Delivery, log: Log, now_ms: int) -> list[Command]:
         if isinstance(command, StopChild) or is_ours:
             # Send a stop in any case, because any record may have ended the wait for the child.
             return True
-        if errand.kind != messages.RECOVER and not places.is_unread:
+        if delivery.kind != messages.RECOVER and not places.is_unread:
             # Of the commands that are left, only the time-out of the whole execution has no record
             # in `whose`, because it has no entry number.
             return record is None and has_begun
@@ -187,7 +187,7 @@ def _is_question(state: Execution, entry: int) -> bool:
 # -- ended executions, and attempts whose workers crash --------------------------------------------
 
 
-def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResult:
+def redrives(delivery: Delivery, log: Log, source: str | None) -> inbox.FactsResult:
     """Read requests to continue an ended execution. Return the one to apply, if any.
 
     Of several redrives the last one before a stop is applied. It stands for all of them, so that
@@ -197,7 +197,7 @@ def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResul
     """
     assert log.state is not None
     is_over = not log.state.resting or log.state.is_undone
-    if is_over or not (errand.is_recovering or errand.kind == messages.WAKE_MAIL):
+    if is_over or not (delivery.is_recovering or delivery.kind == messages.WAKE_MAIL):
         return []
     asked = yield from inbox.control_facts(log.tenant, log.state)
     wish: facts.RedriveRequested | facts.SkipRequested | None = None
@@ -216,7 +216,7 @@ def redrives(errand: Delivery, log: Log, source: str | None) -> inbox.FactsResul
     # (R8).
     assert log.state.stopped_ms is not None
     hidden_ms = WORK.visibility_seconds * 1_000 + 2 * CLOCK_ERROR_MS
-    if not errand.is_recovering and (yield Clock()) <= log.state.stopped_ms + hidden_ms:
+    if not delivery.is_recovering and (yield Clock()) <= log.state.stopped_ms + hidden_ms:
         yield from status_events.publish_folded(log.state, log.records[-1], log.sequence, source)
     yield from follow_ups.at_end(log)
     return [wish]
@@ -233,7 +233,7 @@ def _continues(
 # -- attempts whose workers crash ------------------------------------------------------------------
 
 
-def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
+def goes_alone(delivery: Delivery, log: Log) -> Generator[Effect, Any, bool]:
     """Send an attempt whose workers crash to the queue in which each worker gets a single message.
 
     Return True when it was sent; this delivery is then finished.
@@ -247,21 +247,21 @@ def goes_alone(errand: Delivery, log: Log) -> Generator[Effect, Any, bool]:
     suspects = [claim for claim, takeovers in running if takeovers >= TAKEOVERS_IN_COMPANY_MAX]
     # An execution without `Opened` must stay with this message: only its start message leads to it
     # after a crash (R11).
-    may_go = log.state.is_opened and errand.may_take_over
-    if not suspects or errand.delivery.is_alone or not may_go or errand.is_overtaken(log):
+    may_go = log.state.is_opened and delivery.may_take_over
+    if not suspects or delivery.received.is_alone or not may_go or delivery.is_overtaken(log):
         return False
     now_ms = yield Clock()
-    if not any(errand.has_lost(claim, now_ms) for claim in suspects):
+    if not any(delivery.has_lost(claim, now_ms) for claim in suspects):
         return False
-    counted = messages.replaced_by(errand.body)
+    counted = messages.replaced_by(delivery.body)
     # Only this message names the messages of leases that were handed on. The new message must name
     # them, too. Otherwise no worker could take over these attempts before their leases end.
-    handed = {claim.message for claim, _ in running if errand.is_handed(claim)}
-    replaced = (*counted, *sorted(handed.difference(counted)), errand.delivery.message_id)
+    handed = {claim.message for claim, _ in running if delivery.is_handed(claim)}
+    replaced = (*counted, *sorted(handed.difference(counted)), delivery.received.message_id)
     # These messages did not fail. Without this count they would count as failed rounds, and the
     # execution would go into quarantine too early.
-    uncounted = messages.released_of(errand.body) + len(replaced) - len(counted)
+    uncounted = messages.released_of(delivery.body) + len(replaced) - len(counted)
     body = messages.recover(log.tenant, log.run, replaced, uncounted)
-    delay_seconds = follow_ups.delay_after_wake(errand.body, now_ms)
+    delay_seconds = follow_ups.delay_after_wake(delivery.body, now_ms)
     yield Send((Message(body, delay_seconds),), queue="single")
     return True

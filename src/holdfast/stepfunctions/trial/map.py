@@ -35,6 +35,7 @@ class MapFields:
     def __init__(self, tested: Tested, trial: Trial, notes: Notes) -> None:
         assert isinstance(tested.state, MapState)
         self._state = tested.state
+        self._written = tested.written
         self._is_jsonata = tested.is_jsonata
         self._trial = trial
         self._notes = notes
@@ -64,7 +65,7 @@ class MapFields:
         if state.run is None:
             # The context object of an inline iteration has no source.
             items = [{"Index": item["Index"], "Value": item["Value"]} for item in items]
-        if not self._is_jsonata:
+        if "ItemsPath" in self._written:
             self._notes.stages["afterItemsPath"] = [default_input(item) for item in items]
         return items
 
@@ -120,7 +121,10 @@ class MapFields:
     def _bound(self, bindings: Bindings, moment: EvaluationMoment) -> None:
         numbers, run = self._notes.numbers, self._state.run
         concurrency = _evaluated(self._state.concurrency_max, bindings, moment)
-        numbers["maxConcurrency"] = whole_number(concurrency or 0, "MaxConcurrency")
+        most = whole_number(concurrency or 0, "MaxConcurrency")
+        if self._is_jsonata or self._state.concurrency_max is not None:
+            # AWS shows the default, 0, of JSONata alone.
+            numbers["maxConcurrency"] = most
         if run is None:
             return
         count = _evaluated(run.tolerated_count, bindings, moment)

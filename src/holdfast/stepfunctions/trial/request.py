@@ -50,11 +50,12 @@ Mock: TypeAlias = MockedResult | MockedError
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A request for one state. `failed_iterations` and `context` are None when the request does not
-    have them.
+    """A request for one state. `input_text` is its input as written. `failed_iterations` and
+    `context` are None when the request does not have them.
     """
 
     input: Json
+    input_text: str
     variables: Mapping[str, Json]
     level: InspectionLevel
     reveals: bool
@@ -92,6 +93,7 @@ def parse_trial(service: Service, request: Mapping[str, Any]) -> Trial:
         )
     return Trial(
         input=input_of(service, request),
+        input_text=request.get("input", "{}"),
         variables=_variables(request.get("variables")),
         level=cast("InspectionLevel", request.get("inspectionLevel", "INFO")),
         reveals=reveals,

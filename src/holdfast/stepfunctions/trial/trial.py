@@ -143,7 +143,7 @@ def _response(
     if trial.level != "INFO":
         assigned = exited.details.get("assignedVariables") if exited else None
         response["inspectionData"] = {
-            "input": _text(trial.input),
+            "input": trial.input_text,
             **{name: _text(value) for name, value in notes.stages.items()},
             **notes.numbers,
             **notes.http,
