@@ -299,7 +299,7 @@ def test_the_messages_of_the_runtime_about_a_function(
                 "token 'null', 'true' or 'false')"
             ),
         ),
-        (b'{"a":', "Unexpected end-of-input: expected close marker for Object"),
+        (b'{"a":', "Unexpected end-of-input within/between Object entries"),
     ],
 )
 def test_a_payload_that_is_not_json_reaches_no_function(

@@ -164,7 +164,7 @@ def _install_locked(directory: Path, *, project: Path, settings: Settings) -> No
         record.unlink()
 
 
-def _uv(*arguments: str, code: str, help: str, text_in: str | None) -> str:  # noqa: A002
+def _uv(*arguments: str, code: str, help: str, text_in: str | None = None) -> str:  # noqa: A002
     # Leave out this variable. `uv run` sets it to its own environment, which is not that of the
     # project.
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
