@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -88,5 +89,5 @@ def weigh(kilos: float, label: object) -> float:
 
 
 @workflow
-def weighed(kilos: float, label: bool | float) -> float:
+def weighed(kilos: float, label: Any) -> float:
     return weigh(kilos, label)

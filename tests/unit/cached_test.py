@@ -291,6 +291,9 @@ WEIGHED: Final = (
     (1, 1.0, True),
     (1.0, True, False),
     (1.0, 2, False),
+    (1.0, {"sizes": [1.0]}, False),
+    (1.0, {"sizes": [1]}, True),
+    (1.0, {"sizes": [True]}, False),
 )
 
 

@@ -301,7 +301,7 @@ def rows(owner: str) -> None:
 def most(owner: str) -> None:
     while True:
         with receive("most", list[int], key=owner) as request:
-            request.reply(max(request.data))
+            request.reply(max(set(request.data)))
 """
 
 
