@@ -143,10 +143,10 @@ class Shop:
 
 
 def without_claims_of_senders(patch: pytest.MonkeyPatch) -> None:
-    """Let senders claim no event for the only wait, so that its worker does."""
+    """Let senders claim no event for the only execution that waits, so that its worker does."""
 
     def unclaimed(item: Item) -> Generator[Effect, Any, Item]:
         return item
         yield
 
-    patch.setattr(event_claims, "for_only_wait", unclaimed)
+    patch.setattr(event_claims, "for_only_execution", unclaimed)

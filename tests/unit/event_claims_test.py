@@ -17,6 +17,7 @@ from tests.builders import CHANCE, Machine, Shop, machine, wait_for, without_cla
 from tests.thorough import some
 from tests.unit import shared_events_flows
 from tests.unit.client_kit import MemoryStack
+from tests.unit.skip_test import skip
 
 #: Waits for an event, and ends with its data.
 WAITER = machine({"wait": wait_for("paid", TimeoutSeconds=30 * 86_400)})
@@ -69,7 +70,7 @@ def frees(effect: Effect) -> bool:
     return isinstance(effect, Update) and inbox.CLAIMED in effect.remove
 
 
-def at_first(is_it: Callable[[Effect], bool], when: When, act: Callable[[str], None]) -> Hook:
+def at_first(is_it: Callable[[Effect], bool], when: When, act: Callable[[str], Any]) -> Hook:
     """Return a hook that acts once, before or after the first such effect, with the execution that
     claims the event.
     """
@@ -413,9 +414,76 @@ def test_a_later_wait_gets_an_event_of_the_only_wait_that_has_ended_without_it()
     waiters.send()
     [kept] = waiters.world.call(waiters.shop.front.events("default", {}))["events"]
     assert kept["event"] == "e1"
+    assert "execution" not in kept
     waiters.begin()
     assert waiters.outcomes() == ["ABORTED", "first"]
     assert waiters.problems() == []
+
+
+#: Two waits of one execution. The registration names the second one.
+TWO_WAITS = machine(
+    {
+        "both": {
+            "Type": "Parallel",
+            "End": True,
+            "Branches": [
+                {"StartAt": "a", "States": {"a": wait_for("paid", TimeoutSeconds=100)}},
+                {"StartAt": "b", "States": {"b": wait_for("paid")}},
+            ],
+        }
+    }
+)
+
+
+def test_an_event_stays_with_the_other_wait_when_the_wait_that_claimed_it_is_skipped() -> None:
+    """The worker of the wake and that of the time-out of `a` decide that `a` uses the event. A skip
+    of `a` comes before both commits. The worker of the time-out then has to leave the event: the
+    other one commits it for `b`, without a claim of its own.
+    """
+    waiters = Waiters(1, of=TWO_WAITS)
+    waiters.rest(94_000)
+    world = waiters.world
+
+    def is_commit(effect: Effect, when: When) -> bool:
+        return when == "before" and isinstance(effect, PutIfAbsent) and effect.table == "executions"
+
+    def at_commit_of_wake(_world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if is_commit(effect, when):
+            world.hook = at_commit_of_time_out
+            waiters.rest(6_000)
+
+    def at_commit_of_time_out(_world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if is_commit(effect, when):
+            world.hook = no_faults
+            skip(waiters.shop, waiters.runs[0], "a", result=0)
+            waiters.rest(500)
+            world.hook = at_first(frees, "after", lambda _run: waiters.begin())
+
+    world.hook = at_commit_of_wake
+    waiters.send()
+    assert waiters.outcomes() == [[0, "first"]]
+    assert waiters.problems() == []
+
+
+def test_an_execution_that_may_soon_ask_for_pointers_gets_no_claim_of_a_sender(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inbox, "EVENT_POINTERS_FROM", 4)
+    again = machine(
+        {"wait": wait_for("paid", "nap"), "nap": {"Type": "Wait", "Seconds": 10, "Next": "wait"}}
+    )
+    waiters = Waiters(1, of=again)
+    stored: list[bool] = []
+
+    def note(_world: SimulatorWorld, effect: Effect, when: When) -> None:
+        if when == "before" and isinstance(effect, PutIfAbsent) and effect.table == "mail":
+            stored.append(inbox.CLAIMED in effect.item)
+
+    waiters.world.hook = note
+    for number in range(4):
+        waiters.send(number, f"e{number}")
+        waiters.rest(20_000)
+    assert stored == [True, True, False, False]
 
 
 def test_an_event_of_an_execution_without_a_log_goes_to_a_later_wait() -> None:

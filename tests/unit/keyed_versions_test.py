@@ -77,3 +77,20 @@ def test_an_ended_execution_drops_its_events_when_nothing_starts_on_them_now(
     rows = {item["sk"]: item for item in shop.world.services.items("mail")}
     assert [rows["e#e1"]["to"], rows["e#e2"]["to"]] == [run, ""]
     assert "ttl" in rows["k"]
+
+
+@pytest.mark.parametrize("new", CHANGES)
+def test_an_event_that_was_sent_after_the_change_goes_to_the_next_execution(
+    tmp_path: Path, new: str
+) -> None:
+    """It starts no workflow any longer, so it is not one of the events of the ended execution."""
+    shop = versions(tmp_path, CHANGES[new])
+    run = send(shop, "msg", 1)["execution"]
+    shop.deploy()
+    send(shop, "msg", 2)
+    send(shop, "later", 3)
+    assert shop.state(run).status == "SUCCEEDED"
+    request = {"workflow": "flow", "input": {"owner": "k"}, "name": "next"}
+    told = shop.world.call(shop.front.start("default", request, CHANCE + b"n"))
+    settle(shop, 4_000)
+    assert [*shop.state(told["execution"]).used_events] == ["e2"]

@@ -630,6 +630,18 @@ class Execution(NamedTuple):
         """Return True when the wait may use an event that was stored at that time."""
         return stored_ms >= self.takes_events_since_ms(awaiting)
 
+    def awaits_event(self, name: str, key: str, stored_ms: int | None = None) -> bool:
+        """Return True when the execution waits for an event of the name and key that was stored at
+        that time. None: at any time.
+        """
+        return any(
+            isinstance(wait := frame.waiting, Awaiting)
+            and wait.kind == "event"
+            and (wait.event_name, wait.event_key) == (name, key)
+            and (stored_ms is None or self.takes_event_of(wait, stored_ms))
+            for frame in self.frames.values()
+        )
+
     def takes_events_since_ms(self, awaiting: Awaiting) -> int:
         """Return the earliest time at which an event for the wait may be stored.
 

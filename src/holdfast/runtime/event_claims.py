@@ -2,7 +2,8 @@
 
 An event without an addressee wakes each execution that waits for its name and key. Each of them
 decides on its own log, so no log can refuse the event because of another log. The stored event
-decides: an execution claims it by a conditional write before the commit that uses it.
+decides: an execution claims it by a conditional write before the commit that uses it. Its sender
+may have claimed it for the execution already.
 
     E1      decide: the wait takes X ── claim X for E1 ── commit
     E2      decide: the wait takes X ── claim X: refused ── decide again without X
@@ -10,21 +11,23 @@ decides: an execution claims it by a conditional write before the commit that us
 Only an event that the decision uses is claimed. A claim is repeated for the same execution, so a
 crash between claim and commit loses nothing: the recovery decides again, and claims X again.
 
-**A claim by the sender.** Most events find one execution that waits for them. The registration of
-that execution names its wait, and the sender stores the event with a claim for that wait. The
-worker of the wait then needs no claim of its own:
+**A claim by the sender.** For most events one execution alone has registered. Its registration
+names the wait that has registered last, and the sender stores the event with a claim for that wait.
+The worker of the wait then needs no claim of its own:
 
     E1      register: wait 17 ──────────────────────────────── decide: wait 17 takes X ── commit
     sender          read registrations ── put X: for E1, wait 17 ── wake E1
 
-Only that wait may use the event without another claim. A later wait of E1, also after a retry of
-E1, has another name, and claims X as before. A wait opens in the log before its execution
-registers. So a log that was read after such a claim shows the wait. If the wait has ended there
-without X, no commit of that wait can follow, and X may become free.
+Only that wait may use the event without another claim. Every other wait of E1, also a later one or
+one after a retry of E1, has another name, and claims X as before. A wait opens in the log before
+its execution registers. So a log that was read after such a claim shows the wait. If the wait has
+ended there without X, no commit of that wait can follow, and X may become free. While any wait of
+E1 is open for X's name and key, X is left to E1: one wait may have claimed X over the claim of
+another one.
 
 E2 may begin to wait after the sender has read the registrations and before X is stored. It is not
 woken. So if E1 does not use X, the worker of the wake gives X to the executions that have
-registered (`own_claims.py`).
+registered (`own_claims.py`). If E1 is in quarantine, its wait is open, and X is left to it.
 
 **A claim without use.** The commit may be refused, because another worker has ended the wait or
 E1. The worker then gives X back (`kept_events.py`). If it crashes before that, the recovery of its
@@ -38,8 +41,7 @@ by the sweeper. It reads the log of E1:
 
 E1 may be retried or wait anew at the same time, and use X after all. So each claim of a worker,
 also a repeated one, has a value of its own: the delivery, and the number of the record that would
-use X. X becomes
-free only if it still has the claim that was read before the log:
+use X. X becomes free only if it still has the claim that was read before the log:
 
     E2   read X: claim c1 ── read the log of E1: ended without X ── free X if its claim is c1
     E1   retried: decide ── claim X again: c2 ── commit
@@ -92,14 +94,14 @@ class Claim:
 # -- the sender ------------------------------------------------------------------------------------
 
 
-def for_only_wait(item: Item) -> Generator[Effect, Any, Item]:
-    """Return the item of a new event with a claim for the wait that has registered for it, if there
-    is one wait alone.
+def for_only_execution(item: Item) -> Generator[Effect, Any, Item]:
+    """Return the item of a new event with a claim for the execution that has registered for it, if
+    it is one alone.
     """
     # An older state of the registrations is good enough: the claim for a wait that has ended is
     # given up like each other claim without use. This read costs half of a consistent one.
-    place = keys.REGISTRATION_PREFIX
-    rows = yield Query(tables.MAIL, str(item["pk"]), begins_with=place, limit=2, is_strong=False)
+    partition, prefix = str(item["pk"]), keys.REGISTRATION_PREFIX
+    rows = yield Query(tables.MAIL, partition, begins_with=prefix, limit=2, is_strong=False)
     if len(rows) != 1 or inbox.WAIT not in rows[0] or inbox.OVER in rows[0]:
         return item
     claim = {inbox.CLAIMED: rows[0][inbox.WAIT]}

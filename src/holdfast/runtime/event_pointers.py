@@ -87,7 +87,7 @@ def send_wakes(tenant: str, name: str, key: str, event: Item, runs: Iterable[str
     """Send the executions the wake for the stored event."""
     named = {"id": inbox.event_id(event), "at": int(event["at"]), "name": name, "key": key}
     if inbox.CLAIMED in event:
-        named["claim"] = str(event[inbox.CLAIMED])
+        named["claimed"] = 1
     yield Send(tuple(Message(messages.wake_event(tenant, run, **named)) for run in runs))
 
 

@@ -23,6 +23,7 @@ from holdfast.core.state import PAUSE_TIMERS, Awaiting, Execution
 from holdfast.errors import HoldfastBug, UnknownKindError
 from holdfast.limits import (
     CONTROL_RETENTION_SECONDS,
+    EVENT_POINTERS_FROM,
     EVENT_RETENTION_SECONDS,
     MESSAGE_INPUT_BYTES_MAX,
 )
@@ -196,10 +197,14 @@ def register(
     tenant: str, state: Execution, awaiting: Awaiting, now_ms: int, **marks: str
 ) -> Generator[Effect, Any, None]:
     """Store the registration of a wait for events. This comes before the read of the inbox, so that
-    an event that is stored after the read finds the registration (R13). A registration with marks
-    serves more waits than this one, so it does not name it.
+    an event that is stored after the read finds the registration (R13).
+
+    A registration with marks names no wait, because later waits keep it. Nor does one of an
+    execution that may soon ask for pointers: a sender that has read it may be slow, and would then
+    put no pointer.
     """
     ends_ms = awaiting.due_ms or now_ms + 1_000 * EVENT_RETENTION_SECONDS
+    names_no_wait = marks or len(state.used_events) >= EVENT_POINTERS_FROM // 2
     yield Put(
         tables.MAIL,
         {
@@ -208,7 +213,7 @@ def register(
             FORMAT_FIELD: FORMAT,
             RETRIES: state.redrives,
             "ttl": ends_ms // 1_000 + 86_400,
-            **(marks or {WAIT: wait_of(awaiting)}),
+            **(marks if names_no_wait else {WAIT: wait_of(awaiting)}),
         },
     )
 

@@ -94,8 +94,8 @@ def wake_mail(tenant: str, run: str, key: str) -> dict[str, Any]:
 
 def wake_event(tenant: str, run: str, **event: Any) -> dict[str, Any]:
     """Return the message that wakes an execution for an event. `event` is id, at, name and key of
-    the stored event: a worker that finds the execution ended lists the event as unused. With the
-    `claim` that the event has for this execution, a worker that does not use it gives it up.
+    the stored event: a worker that finds the execution ended lists the event as unused. With
+    `claimed` the event has a claim for this execution: a worker that does not use it gives it on.
     """
     return {**wake_mail(tenant, run, EVENT_MAIL), "event": event}
 

@@ -338,7 +338,7 @@ def _leave_events_to_ended_waits(patch: Patch) -> None:
     def give_back(_log: Any, _event: Any) -> NoResult:
         yield from ()
 
-    patch.setattr(own_claims, "give_back_earlier", give_back)
+    patch.setattr(own_claims, "give_on", give_back)
 
 
 def _keep_unused_claims(patch: Patch) -> None:

@@ -15,7 +15,7 @@ from holdfast.limits import REQUEST_SUFFIX
 from holdfast.runtime import inbox
 from holdfast.runtime.commands import keyed, presentation, requests
 from holdfast.runtime.commands.fields import reason_and_author
-from holdfast.runtime.commands.lookup import EVENT_NAME_BYTES_MAX, Lookup, awaits
+from holdfast.runtime.commands.lookup import EVENT_NAME_BYTES_MAX, Lookup
 from holdfast.runtime.effects import Clock, Condition, Effect, Get, Item, JsonResult, Query, Update
 from holdfast.runtime.storage import keys, tables
 from holdfast.runtime.storage.json_values import is_unicode
@@ -173,7 +173,7 @@ def _without_wait(logs: _Logs) -> Generator[Effect, Any, list[dict[str, Any]]]:
         is_awaited = any(
             inbox.is_for(item, state.run)
             and not state.is_ended
-            and awaits(state, name, key, stored_ms)
+            and state.awaits_event(name, key, stored_ms)
             for state in states
         )
         if not is_awaited and not _users(str(row["id"]), states):

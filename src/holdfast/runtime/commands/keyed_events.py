@@ -188,6 +188,9 @@ def _unread(
             for item in sorted(items, key=inbox.place_of)
             if item.get(inbox.ADDRESSEE) == log.run
             and inbox.DIRECT not in item
+            # An event with a claim was sent when no workflow was started by it. Its next user may
+            # be any execution (`event_claims.py`).
+            and inbox.CLAIMED not in item
             and int(item["expires"]) > now_ms
         ]
     assert log.state is not None

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.run_ids import parent_run, run_of_uuid
-from holdfast.core.state import Awaiting, Execution
+from holdfast.core.state import Execution
 from holdfast.errors import HoldfastError, RequestError, known_names
 from holdfast.limits import REQUEST_SUFFIX
 from holdfast.resources import WORK
@@ -138,7 +138,7 @@ class Lookup:
             log = self.log(tenant, inbox.registered(row))
             try:
                 yield from log.load()
-                if log.state is not None and awaits(log.state, name, key):
+                if log.state is not None and log.state.awaits_event(name, key):
                     return (yield from self.programs.fetch(tenant, log.state.definition))
             except HoldfastError as error:
                 unreadable = error
@@ -300,20 +300,6 @@ def _is_named(state: Execution, arn: str, machine: str) -> bool:
     if state.origin is not None:
         return state.origin["execution_arn"] == arn
     return state.name is None and state.workflow == machine
-
-
-def awaits(state: Execution, name: str, key: str, stored_ms: int | None = None) -> bool:
-    """Return True when the execution waits for an event of the name and key that was stored at that
-    time. None: that is stored now.
-    """
-    waits = (frame.waiting for frame in state.frames.values())
-    return any(
-        isinstance(wait, Awaiting)
-        and wait.kind == "event"
-        and (wait.event_name, wait.event_key) == (name, key)
-        and (stored_ms is None or state.takes_event_of(wait, stored_ms))
-        for wait in waits
-    )
 
 
 def _ambiguous(name: str, owners: Mapping[str, str]) -> RequestError:

@@ -395,8 +395,9 @@ def kept_event(name: str, key: str, item: Item, type_name: str | None) -> dict[s
     typed = {} if type_name is None else {"type": type_name}
     if "error" in item:
         typed["error"] = str(item["error"])
-    only = item.get(inbox.ADDRESSEE)
-    return {**row, **typed} if only is None else {**row, **typed, "execution": str(only)}
+    if inbox.ADDRESSEE in item and inbox.CLAIMED not in item:
+        return {**row, **typed, "execution": str(item[inbox.ADDRESSEE])}
+    return {**row, **typed}
 
 
 def refused_event(row: Item) -> dict[str, Any]:

@@ -89,8 +89,9 @@ def store(known: Lookup, tenant: str, wanted: CheckedEvent, chance: bytes) -> Js
 
     The event is stored before the list of waiting executions is read, and an execution registers
     there before it reads events (R13). So either the execution finds the event, or it is woken
-    here. An event with a claim for the only wait is given on by the worker of that wait
-    (`event_claims.py`). If the event starts several workflows, each of them gets a copy of its own.
+    here. An event that is claimed for the only execution that waits is given on by the worker of
+    that execution (`event_claims.py`). If the event starts several workflows, each of them gets a
+    copy of its own.
     """
     rules = [] if wanted.execution is not None else keyed.started_by(known, wanted.name)
     if len(rules) > 1:
@@ -140,50 +141,80 @@ def _store_one(
     known: Lookup, tenant: str, wanted: CheckedEvent, rule: KeyRule | None, chance: bytes
 ) -> JsonResult:
     """Store the event. `rule`: the keyed workflow that it starts."""
-    event_id, name, key, data = wanted.id, wanted.name, wanted.key, wanted.data
-    if len(json.dumps(data)) > EVENT_BYTES_MAX:
+    if len(json.dumps(wanted.data)) > EVENT_BYTES_MAX:
         raise RequestError("HF203", f"the event is over {EVENT_BYTES_MAX} bytes", status=413)
-    item, partition = (yield from _item_of(tenant, wanted)), keys.event(tenant, name, key)
-    found: Item | None = None
-    if wanted.execution is not None:
-        log = yield from known.require_log(tenant, str(wanted.execution))
-        item = {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
-    elif rule is not None:
-        # The same event may be sent twice. Use the stored one, because its execution may have
-        # ended, and a new search would then start a second execution.
-        found = yield Get(tables.MAIL, partition, keys.stored_event(event_id))
+    return (yield from _Storing(known, tenant, wanted, rule, chance).store())
+
+
+@dataclass(frozen=True, slots=True)
+class _Storing:
+    """The storing of one event. `rule`: the keyed workflow that it starts."""
+
+    known: Lookup
+    tenant: str
+    wanted: CheckedEvent
+    rule: KeyRule | None
+    chance: bytes
+
+    def store(self) -> JsonResult:
+        item = yield from _item_of(self.tenant, self.wanted)
+        found: Item | None = None
+        if self.rule is not None:
+            # The same event may be sent twice. Use the stored one, because its execution may have
+            # ended, and a new search would then start a second execution.
+            found = yield Get(tables.MAIL, str(item["pk"]), str(item["sk"]))
         if found is None:
-            slot = keyed.KeySlot(tenant, rule, key)
-            run = yield from keyed.running(known, slot, chance)
-            item = inbox.addressed(item, run)
-    else:
-        item = yield from event_claims.for_only_wait(item)
-    if found is None:
-        found = yield PutIfAbsent(tables.MAIL, item)
-    if found is not None and not is_same(_stowed(found), _stowed(item)):
-        raise RequestError(
-            "HF213", f"an event with the id {event_id!r} exists and has other data", status=409
-        )
-    stored = item if found is None else found
-    if found is None and inbox.CLAIMED in item:
-        # The registration that the claim names was read a moment ago.
-        run = str(item[inbox.ADDRESSEE])
-        yield from event_pointers.send_wakes(tenant, name, key, item, [run])
-        return {"event": event_id, "waiting": 1}
-    if stored.get(inbox.ADDRESSEE) == inbox.DROPPED:
-        return {"event": event_id, "waiting": 0, "dropped": True}
-    if rule is not None and inbox.ADDRESSEE in stored and inbox.DIRECT not in stored:
-        slot = keyed.KeySlot(tenant, rule, key)
-        run = yield from keyed_events.address(known, slot, stored, chance)
-        woken = yield from event_pointers.wake(tenant, name, key, stored, run)
-        return {"event": event_id, "waiting": woken, "execution": run}
-    only = stored.get(inbox.ADDRESSEE)
-    addressee = None if only is None else str(only)
-    woken = yield from event_pointers.wake(tenant, name, key, stored, addressee)
-    if not woken:
-        at_ms = int(stored["at"])
-        yield from kept_events.keep_listed(tenant, event_id, at_ms, {"name": name, "key": key})
-    return {"event": event_id, "waiting": woken}
+            item = yield from self._addressed(item)
+            found = yield PutIfAbsent(tables.MAIL, item)
+        if found is None and inbox.CLAIMED in item:
+            return (yield from self._wake_claimant(item))
+        if found is not None and not is_same(_stowed(found), _stowed(item)):
+            text = f"an event with the id {self.wanted.id!r} exists and has other data"
+            raise RequestError("HF213", text, status=409)
+        return (yield from self._wake(item if found is None else found))
+
+    def _addressed(self, item: Item) -> Generator[Effect, Any, Item]:
+        """Return the item of the new event with its addressee, if it has one."""
+        if self.wanted.execution is not None:
+            log = yield from self.known.require_log(self.tenant, str(self.wanted.execution))
+            return {**inbox.addressed(item, log.run), inbox.DIRECT: 1}
+        if self.rule is not None:
+            slot = keyed.KeySlot(self.tenant, self.rule, self.wanted.key)
+            run = yield from keyed.running(self.known, slot, self.chance)
+            return inbox.addressed(item, run)
+        return (yield from event_claims.for_only_execution(item))
+
+    def _wake_claimant(self, item: Item) -> JsonResult:
+        """Wake the execution that the new event is claimed for.
+
+        The registrations are not read again. If an execution has registered since the first read,
+        and the claimant does not use the event, the worker of this wake gives the event on.
+        """
+        wanted, run = self.wanted, str(item[inbox.ADDRESSEE])
+        yield from event_pointers.send_wakes(self.tenant, wanted.name, wanted.key, item, [run])
+        return {"event": wanted.id, "waiting": 1}
+
+    def _wake(self, stored: Item) -> JsonResult:
+        """Wake the executions that may use the stored event. If there are none, list it as kept."""
+        tenant, wanted = self.tenant, self.wanted
+        name, key, sent = wanted.name, wanted.key, {"event": wanted.id}
+        only = stored.get(inbox.ADDRESSEE)
+        if only == inbox.DROPPED:
+            return {**sent, "waiting": 0, "dropped": True}
+        is_direct, is_claimed = inbox.DIRECT in stored, inbox.CLAIMED in stored
+        if self.rule is not None and only is not None and not (is_direct or is_claimed):
+            slot = keyed.KeySlot(tenant, self.rule, key)
+            run = yield from keyed_events.address(self.known, slot, stored, self.chance)
+            woken = yield from event_pointers.wake(tenant, name, key, stored, run)
+            return {**sent, "waiting": woken, "execution": run}
+        addressee = None if only is None else str(only)
+        woken = yield from event_pointers.wake(tenant, name, key, stored, addressee)
+        if not woken and is_claimed:
+            yield from kept_events.free_abandoned(tenant, str(addressee), name, key)
+        elif not woken:
+            at_ms = int(stored["at"])
+            yield from kept_events.keep_listed(tenant, wanted.id, at_ms, {"name": name, "key": key})
+        return {**sent, "waiting": woken}
 
 
 def _item_of(tenant: str, wanted: CheckedEvent) -> Generator[Effect, Any, Item]:

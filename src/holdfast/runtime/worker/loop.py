@@ -242,7 +242,7 @@ class Processing(Committing):
             if any(isinstance(frame.waiting, Awaiting) for frame in self.state.resting.values()):
                 from holdfast.runtime.worker import own_claims  # noqa: PLC0415  (few end so)
 
-                yield from own_claims.free_abandoned(self.log, self.state)
+                yield from own_claims.free_resting(self.log, self.state)
         return True
 
     def _give_back_claims(self) -> NoResult:
@@ -254,11 +254,11 @@ class Processing(Committing):
         event, state = self.delivery.body.get("event"), self.log.state
         if event is None or (state is not None and event["id"] in state.used_events):
             return
-        if self.delivery.is_recovering or "claim" in event:
+        if self.delivery.is_recovering or "claimed" in event:
             # Imported here for cold starts: few events come to an execution that does not use them.
             from holdfast.runtime.worker import own_claims  # noqa: PLC0415
 
-            yield from own_claims.give_back_earlier(self.log, event)
+            yield from own_claims.give_on(self.log, event)
 
     def _keeps_key(self) -> Generator[Effect, Any, bool]:
         """Take the business key of a keyed workflow again for a retry. Return False when another

@@ -44,19 +44,27 @@ class OwnClaims:
     def give_back(self) -> NoResult:
         """Give back the events that are not used, because another worker has ended the wait or the
         execution.
+
+        While another wait of the execution is open for the event, the claim stays: the sender may
+        have claimed the event for that wait, which would then use a free event without a claim.
         """
-        used = {} if self.log.state is None else self.log.state.used_events
         for claim in self.taken.values():
-            if claim.event_id not in used:
+            if not _needs(self.log.state, claim):
                 yield from kept_events.give_back(self.log.tenant, self.log.run, claim)
 
 
-def give_back_earlier(log: Log, event: Mapping[str, Any]) -> NoResult:
-    """Give back the event of a message, which the execution has not used, if it does not wait for
-    it any longer. The sender has claimed the event for a wait that has ended. Or a worker that
-    received the message before has claimed it, and crashed.
+def _needs(state: Execution | None, claim: Claim) -> bool:
+    return state is not None and (
+        claim.event_id in state.used_events or state.awaits_event(claim.name, claim.key)
+    )
 
-    An event that no other execution has registered for keeps the claim: a later wait frees it.
+
+def give_on(log: Log, event: Mapping[str, Any]) -> NoResult:
+    """Give the event of a message, which the execution has not used, to the other executions that
+    have registered, unless this one waits for it. The sender has claimed the event for a wait that
+    has ended. Or a worker that received the message before has claimed it, and crashed.
+
+    If no other execution has registered, the event keeps the claim: a later wait frees it.
     """
     name, key = event["name"], event["key"]
     partition = keys.event(log.tenant, name, key)
@@ -65,7 +73,7 @@ def give_back_earlier(log: Log, event: Mapping[str, Any]) -> NoResult:
         yield from kept_events.free_abandoned(log.tenant, log.run, name, key)
 
 
-def free_abandoned(log: Log, ended: Execution) -> NoResult:
+def free_resting(log: Log, ended: Execution) -> NoResult:
     """Free the events that the ended execution has claimed and not used. The worker of the claim
     has crashed, and SQS has delivered its message again.
     """
