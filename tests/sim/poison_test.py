@@ -26,7 +26,7 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.maintenance import dead_letters, doctor, quarantine, sweeper
+from holdfast.runtime.maintenance import dead_letters, doctor, quarantine
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.worker import recovery
