@@ -29,7 +29,9 @@ _BODY: Final = "Body"
 #: page "Create and manage Amazon EMR clusters with Step Functions".
 _RESULTS: Final = {
     "elasticmapreduce:addStep": RenamedField("StepId", "StepIds", is_list=True),
-    "elasticmapreduce:cancelStep": RenamedField("CancelStepsInfo", "CancelStepsInfoList", is_list=True),
+    "elasticmapreduce:cancelStep": RenamedField(
+        "CancelStepsInfo", "CancelStepsInfoList", is_list=True
+    ),
     "elasticmapreduce:createCluster": RenamedField("ClusterId", "JobFlowId"),
 }
 
