@@ -152,8 +152,9 @@ def test_every_operation_that_takes_a_definition_checks_arguments() -> None:
 
 
 def test_the_language_is_that_of_the_state_within_that_of_the_machine() -> None:
-    inner = {"StartAt": "In", "States": {"In": {**task("sqs:sendMessage"), "Arguments": {}}}}
-    del inner["States"]["In"]["QueryLanguage"]
+    sending: dict[str, Any] = {**task("sqs:sendMessage"), "Arguments": {}}
+    del sending["QueryLanguage"]
+    inner = {"StartAt": "In", "States": {"In": sending}}
     both = {"Type": "Parallel", "Branches": [inner], "End": True}
     machine = {"StartAt": "A", "QueryLanguage": "JSONata", "States": {"A": both}}
     asked = {"definition": json.dumps(machine)}
