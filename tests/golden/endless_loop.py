@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
-from holdfast import (first, minutes, publish, sleep, workflow)
+from holdfast import (first, minutes, publish, shielded, sleep, workflow)
 
 
 @workflow
@@ -31,3 +31,21 @@ def tell() -> None:
 @workflow
 def told(n: int) -> None:
     first(lambda: tell(), lambda: sleep(minutes(n)))
+
+
+def seldom(n: int) -> None:
+    while True:
+        if n > 5:
+            sleep(minutes(5))
+
+
+def kept() -> None:
+    while True:
+        with shielded():
+            publish("status", "open")
+            sleep(minutes(5))
+
+
+@workflow
+def late(n: int) -> None:
+    first(lambda: seldom(n), lambda: kept(), lambda: sleep(minutes(n)))

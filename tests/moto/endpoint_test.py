@@ -6,6 +6,7 @@ import http.client
 import io
 import json
 import os
+import re
 import socket
 import urllib.request
 import zipfile
@@ -316,6 +317,23 @@ def test_a_payload_that_is_not_json_reaches_no_function(
     assert said == prefix + problem
     assert place.startswith("[Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` ")
     assert place.endswith(f"disabled); line: 1, column: {len(payload) + 1}]")
+
+
+@pytest.mark.parametrize(
+    ("payload", "problem"),
+    [
+        (b'{"a": NaN}', "Non-standard token 'NaN': enable JsonParser.Feature."),
+        (b"[" * 100_000, "Document nesting depth exceeds the maximum allowed"),
+    ],
+    ids=["a number", "a depth"],
+)
+def test_a_payload_that_only_python_reads_or_that_nests_too_deep_reaches_no_function(
+    function: Any, payload: bytes, problem: str
+) -> None:
+    call = function("def handler(event, context):\n    return event\n")
+    with pytest.raises(ClientError, match=re.escape(problem)) as caught:
+        call(payload)
+    assert caught.value.response["Error"]["Code"] == "InvalidRequestContentException"
 
 
 def test_functions_of_one_name_of_module_see_their_own_code_and_variables(function: Any) -> None:

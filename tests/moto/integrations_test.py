@@ -384,6 +384,16 @@ def _topic(clients: ServiceClients, name: str) -> str:
             {"MessageStructure": "json", "Message": "m"},
             "Message Structure - JSON message body failed to parse",
         ),
+        (
+            "t",
+            {"MessageStructure": "json", "Message": "5"},
+            "Message Structure - No default entry in JSON message body",
+        ),
+        (
+            "t.fifo",
+            {"MessageStructure": "json", "Message": {"default": "m"}},
+            "The MessageGroupId parameter is required for FIFO topics",
+        ),
     ],
 )
 def test_a_topic_refuses_in_its_own_words(
@@ -441,10 +451,12 @@ def test_a_topic_refuses_attributes_with_a_code_of_their_own(
 def test_messages_of_fifo_topics_and_queues_are_numbered(
     call: Callable[..., Any], clients: ServiceClients
 ) -> None:
-    fields = {"TopicArn": _topic(clients, "t.fifo"), "Message": "m", "MessageGroupId": "g"}
+    topic, fields = _topic(clients, "t.fifo"), {"Message": "m", "MessageGroupId": "g"}
     numbers = [
-        call("sns:publish", fields | {"MessageDeduplicationId": name}).output["SequenceNumber"]
-        for name in "ab"
+        call("sns:publish", fields | {target: topic, "MessageDeduplicationId": target}).output[
+            "SequenceNumber"
+        ]
+        for target in ("TopicArn", "TargetArn")
     ]
     assert [len(number) for number in numbers] == [20, 20]
     assert numbers == sorted(numbers)

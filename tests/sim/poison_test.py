@@ -26,7 +26,7 @@ from holdfast.runtime.effects import (
     TaskResult,
     TaskSucceeded,
 )
-from holdfast.runtime.maintenance import dead_letters, doctor, quarantine, sweeper
+from holdfast.runtime.maintenance import dead_letters, doctor, quarantine
 from holdfast.runtime.storage import keys
 from holdfast.runtime.storage.spread import Spread
 from holdfast.runtime.worker import recovery
@@ -225,7 +225,7 @@ def test_an_execution_in_quarantine_is_left_alone(definition: Machine, bomb: Bom
 def test_without_a_quarantine_it_would_go_round_for_ever(
     bomb: Bomb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeper, "DEAD_LETTER_ROUNDS_MAX", 10**6)
+    monkeypatch.setattr(dead_letters, "DEAD_LETTER_ROUNDS_MAX", 10**6)
     shop, _ = quarantined(AT_ONCE)
     kills = shop.world.kills
     settle(shop.world, DAY_SECONDS)

@@ -78,6 +78,10 @@ def test_doubled_quotation_marks_stand_for_one_without_quotes_around_the_field_t
     assert csv_items('a|b\n1""2|"3""|4"', CSVDelimiter="PIPE") == [{"a": '1"2', "b": '3"|4'}]
 
 
+def test_a_backslash_takes_the_first_of_three_quotation_marks_and_begins_no_field() -> None:
+    assert csv_items('a,b\n\\"""k"",\\,"y""z\n') == [{"a": '""k"', "b": ',"y"z'}]
+
+
 def test_single_quotes_mean_nothing() -> None:
     assert csv_items("a,b\n'1,2'") == [{"a": "'1", "b": "2'"}]
 

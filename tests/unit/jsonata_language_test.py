@@ -305,6 +305,8 @@ $parse("{} {}")  ->  D3137
 $parse('{"a":1,"a":2}')  ->  D3137
 $parse("1e400")  ->  D3137
 $parse("1" & $pad("", 400, "0"))  ->  D3137
+$parse("9" & $pad("", 308, "9"))  ->  D3137
+$parse("-1" & $pad("", 308, "0")) < 0  ->  true
 $parse(null)  ->  T0410
 $parse("{}", 1)  ->  T0410
 $hash("a","SHA-1")  ->  "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"

@@ -11,6 +11,7 @@ import pytest
 from holdfast.compiler.compile import compile_workflow
 from holdfast.compiler.diagnostics import CompileErrors
 from holdfast.compiler.types.annotations import written
+from holdfast.testing import Difference, World
 from tests.unit.dsl_kit import EXPRESSION_ERROR, assert_same, loaded
 
 HEADER = """
@@ -101,6 +102,22 @@ def test_durations_are_divided_as_in_python(tmp_path: Path, wait: str, other: st
     found = run(tmp_path, "ratios", wait=wait, at=MOMENTS[0], other=other)
     is_zero = wait == "PT0S" or other == MOMENTS[0]
     assert found.error == (EXPRESSION_ERROR if is_zero else None)
+
+
+@pytest.mark.parametrize(
+    "at",
+    ["2137-03-30T17:23:43.596853Z", "2272-03-01T12:00:00.000001Z", "1728-01-01T00:00:00.999999Z"],
+)
+def test_a_microsecond_counts_in_a_ratio_over_centuries(tmp_path: Path, at: str) -> None:
+    for other in ("2000-01-01T00:00:00Z", "2000-01-01T00:00:00.000001Z"):
+        assert run(tmp_path, "ratios", wait="PT1S", at=at, other=other).error is None
+
+
+def test_a_difference_that_a_number_cannot_hold_is_an_error(tmp_path: Path) -> None:
+    given = {"wait": "PT1S", "other": "2000-01-01T00:00:00Z"}
+    with loaded(tmp_path, HEADER) as module, pytest.raises(Difference) as found:
+        World().run_json(module.ratios, {**given, "at": "2281-07-29T14:11:10.000001Z"})
+    assert EXPRESSION_ERROR in str(found.value)
 
 
 def test_a_constant_is_written_as_pydantic_writes_it() -> None:

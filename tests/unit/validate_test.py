@@ -146,6 +146,7 @@ def test_a_text_that_is_no_json_is_refused_in_jacksons_words() -> None:
         ("$a_1", "Unrecognized token '$a_1'", 5),
         ('{"a": 01}', "Invalid numeric value: Leading zeroes not allowed", 8),
         ("1x", "Expected space separating root-level values", 3),
+        ("1\u0663", "(code 1635 / 0x663)): Expected space separating root-level values", 3),
         ("[1x]", "was expecting comma to separate Array entries", 4),
         ("-a", "in numeric value: expected digit (0-9) to follow minus sign", 3),
         ("1.", "('.' (code 46)) in numeric value: Decimal point not followed by a digit", 3),

@@ -25,6 +25,7 @@ from holdfast.compiler.ir import (
     Note,
     Publish,
     Raise,
+    Receive,
     RegisterUndo,
     Reply,
     Reraise,
@@ -290,15 +291,29 @@ _PLAIN: Final = (Publish, Note, SendEvent, Reply, StartWorkflow, StopExecution, 
 
 
 def _waits(block: StatementBlock) -> bool:
-    """Return True for a block with a step that waits, where its branch can be cancelled."""
-    for one in statements_of(block):
-        match one:
-            case StepStatement(action=TaskAction(task)):
-                if not task.is_pure:
-                    return True
-            case StepStatement(action=action) if not isinstance(action, _PLAIN):
-                return True
-    return False
+    """Return True for a block that always comes to a step that waits, where its branch can be
+    cancelled, or that raises an error.
+    """
+    return any(_is_wait(one) for one in block)
+
+
+def _is_wait(statement: Statement) -> bool:
+    match statement:
+        case StepStatement(action=TaskAction(task)):
+            return not task.is_pure
+        case StepStatement(action=action):
+            return not isinstance(action, _PLAIN)
+        case If(body=body, orelse=orelse):
+            return _waits(body) and _waits(orelse)
+        case Receive() | Raise() | Reraise():
+            return True
+        case Loop(test=None, body=body) | Try(body=body) | Finally(body=body):
+            return _waits(body)
+        case Compensate(body=body) | TimeoutBlock(body=body) | Inlined(body=body):
+            return _waits(body)
+        case _:
+            # A shielded block waits, and cannot be cancelled there.
+            return False
 
 
 def _is_ended(statement: Statement, handlers: tuple[ErrorHandler, ...]) -> bool:

@@ -61,7 +61,7 @@ class Decision:
         self.__dict__.pop("_around", None)
 
     def reenter(self) -> None:
-        """Evaluate the states that the state in hand has entered: a record ended before they were
+        """Evaluate the states that the execution has entered: a record ended before they were
         evaluated, or a redrive has opened them again.
         """
         frames = self.state.frames.values()

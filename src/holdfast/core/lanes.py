@@ -91,7 +91,7 @@ def _require_room(count: int) -> None:
     one such state could occupy a worker for minutes.
     """
     if count > LANES_MAX:
-        # Python raises the same text, and does not know the name of the state.
+        # A direct run in Python raises the same text. It has no state whose name could come first.
         cause = error_names.too_many_lanes_cause(count, LANES_MAX)
         raise StateError(error_names.TOO_MANY_LANES, cause, is_whole=True)
 

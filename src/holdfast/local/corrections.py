@@ -125,7 +125,7 @@ def _comparing_key_types(original: Any) -> Any:
 
 
 def _answering_each_event(original: Any) -> Any:
-    """Answer the events that moto treats otherwise: AWS refuses a detail that is no object, and
+    """Answer the events that moto treats otherwise: AWS refuses a detail that is not an object, and
     accepts an event for a bus that does not exist (measured on AWS, github.com/floci-io/floci,
     docs/services/step-functions.md).
     """
@@ -148,7 +148,7 @@ def _answering_each_event(original: Any) -> Any:
 
 
 def _is_whole(event: dict[str, Any]) -> bool:
-    """Return whether no required field is missing. moto reports which one is."""
+    """Return True when each required field is there. moto reports the one that is missing."""
     return all(event.get(field) for field in _ENTRY_FIELDS)
 
 
@@ -199,8 +199,9 @@ def _publish_problem(message: str, topic: Any, asked: Mapping[str, Any]) -> str 
         return "Empty message"
     if len(asked.get("subject") or "") > _SUBJECT_MAX:
         return "Subject"
-    if asked.get("message_structure") == "json":
-        return _structure_problem(message)
+    structure = _structure_problem(message) if asked.get("message_structure") == "json" else None
+    if structure is not None:
+        return structure
     if is_fifo and not asked.get("group_id"):
         return "The MessageGroupId parameter is required for FIFO topics"
     if is_fifo and not (asked.get("deduplication_id") or topic.content_based_deduplication):
@@ -217,7 +218,7 @@ def _structure_problem(message: str) -> str | None:
         texts = json.loads(message)
     except ValueError:
         return "Message Structure - JSON message body failed to parse"
-    if "default" not in texts:
+    if not isinstance(texts, dict) or "default" not in texts:
         return "Message Structure - No default entry in JSON message body"
     return None
 
@@ -269,7 +270,8 @@ def _numbered_by_topic(original: Any) -> Any:
 
     def publish(self: Any) -> Any:
         answer = original(self)
-        topic = self.backend.topics.get(self._get_param("TopicArn"))
+        target = self._get_param("TargetArn") or self._get_param("TopicArn")
+        topic = self.backend.topics.get(target)
         if topic is not None and topic.fifo_topic:
             answer.result["SequenceNumber"] = _sequence_number()
         return answer

@@ -16,7 +16,7 @@ import traceback
 import uuid
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from moto.awslambda.exceptions import LambdaClientError
 
@@ -171,12 +171,17 @@ def payload_refusal(payload: bytes) -> LambdaClientError | None:
     """
     try:
         text = payload.decode()
-        json.loads(text)
+        json.loads(text, parse_constant=_refuse_constant)
     except UnicodeDecodeError:
         return _unparsed("Invalid UTF-8")
-    except ValueError:
+    except (ValueError, RecursionError):
         return _unparsed(_syntax_problem(text))
     return None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Refuse a number that Python reads although it is not JSON: NaN, Infinity."""
+    raise ValueError(name)
 
 
 def _syntax_problem(text: str) -> str:

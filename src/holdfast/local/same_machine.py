@@ -1,4 +1,4 @@
-"""Which requests `serve` answers: those of programs on this machine, and of its own pages.
+"""The requests that `serve` answers: those of programs on this machine, and of its own pages.
 
 The server listens on the loopback address, but a web page in a browser on the same machine can send
 requests there, too. Three headers tell such a request apart:
@@ -20,8 +20,8 @@ from holdfast.local.gateway import LOOPBACK
 
 _HTTP_PORT: Final = 80
 _SHOWN_CHARACTERS_MAX: Final = 100
-#: Names under `.localhost` are always local, and `sync-127.0.0.1` is no name that a name server
-#: could know: clients of Step Functions put `sync-` before the address for one operation.
+#: Names under `.localhost` are always local. No name server can have `sync-127.0.0.1`: clients of
+#: Step Functions put `sync-` before the address for one operation.
 _OTHER_HOST: Final = re.compile(
     rf"sync-{re.escape(LOOPBACK)}|[a-z0-9_-]+(\.[a-z0-9_-]+)*\.localhost"
 )

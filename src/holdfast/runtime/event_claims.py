@@ -115,7 +115,7 @@ def claims_of(
     before: Execution, after: Execution, offered: Iterable[Fact], claim: str
 ) -> dict[str, Claim]:
     """Return the events that the decision from `before` to `after` uses and that another execution
-    may use, too, by their ids. An event that its sender has claimed for the wait is none of them.
+    may use, too, by their ids. Leave out an event that its sender has claimed for the wait.
     """
     found: dict[str, Claim] = {}
     for fact in offered:

@@ -122,11 +122,13 @@ def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
 
 def _with_escaped_quotes(lines: Iterable[str], delimiter: str) -> Iterator[str]:
     """Yield the lines with a backslash and one quotation mark for each two outside of quoted
-    fields. Both stand for one mark, but Python's reader knows the latter in quoted fields only.
+    fields. Both stand for one mark, but Python's reader reads two as one in quoted fields only.
     """
-    field = r'(?:[^"\\]++|""|\\.)*+(?P<end>"?)'
+    # Python's reader takes a backslash right after a closing mark for itself.
+    field = r'(?:[^"\\]++|""|\\.)*+(?P<end>"\\?)?'
     closing = re.compile(field, re.DOTALL)
-    tokens = re.compile(rf'(?<![^\r\n{re.escape(delimiter)}])"{field}|""', re.DOTALL)
+    quoted = rf'(?P<quoted>(?:^|{re.escape(delimiter)})"{field})'
+    tokens = re.compile(rf'{quoted}|(?P<pair>"")|\\.', re.DOTALL)
     is_open = False  # a quoted field goes on in the next line
     for line in lines:
         copied, parts = 0, list[str]()
@@ -134,11 +136,10 @@ def _with_escaped_quotes(lines: Iterable[str], delimiter: str) -> Iterator[str]:
             copied, is_open = rest.end(), not rest["end"]
             parts.append(line[:copied])
         for found in tokens.finditer(line, copied) if '"' in line else ():
-            if found["end"] is None:
+            if found["pair"]:
                 parts += (line[copied : found.start()], '\\"')
                 copied = found.end()
-            else:
-                is_open = not found["end"]
+            is_open = bool(found["quoted"]) and not found["end"]
         yield "".join((*parts, line[copied:]))
 
 

@@ -97,8 +97,8 @@ def describe_state_machine_alias(service: Service, request: dict[str, Any], _: b
 
 
 def delete_state_machine_alias(service: Service, request: dict[str, Any], _: bytes) -> JsonResult:
-    """Delete an alias. If it does not exist, that is no error: AWS's own CloudFormation provider
-    describes the alias before it deletes it, to find out.
+    """Delete an alias. A missing alias is not an error: AWS's own CloudFormation provider describes
+    the alias before it deletes it, to find out.
     """
     arn = _parse_alias_arn(request["stateMachineAliasArn"])
     if is_here(service, arn):

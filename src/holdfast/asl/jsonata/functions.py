@@ -27,8 +27,6 @@ from holdfast.asl.jsonata.values import tidy_number
 
 _DRAW_BITS: Final = 32
 _JAVA_FACTOR: Final = 0x5DEECE66D
-#: An integer with more digits than this is larger than any double.
-_DOUBLE_DIGITS_MAX: Final = 309
 #: The algorithms of $hash in the order of AWS's error message.
 _HASHES_SHOWN: Final = ("SHA-1", "SHA-384", "SHA-256", "SHA-512", "MD5")
 
@@ -269,7 +267,7 @@ def _parsed_double(digits: str) -> float:
 
 
 def _parsed_integer(digits: str) -> int:
-    if len(digits) > _DOUBLE_DIGITS_MAX:
+    if math.isinf(float(digits)):
         raise ValueError(digits)
     return int(digits)
 

@@ -48,7 +48,7 @@ MIXED: Final = "can't compare offset-naive and offset-aware datetimes"
 MIXED_DIFFERENCE: Final = "can't subtract offset-naive and offset-aware datetimes"
 MIXED_TIMES: Final = "can't compare offset-naive and offset-aware times"
 _MIXED_DIFFERENCE: Final = f"TypeError: {MIXED_DIFFERENCE}"
-_EXACT_SECONDS: Final = 9_000_000_000
+_EXACT_SECONDS: Final = 2**33
 #: For each part of the text of a time, the position of its first character and its length.
 _PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {
@@ -109,7 +109,8 @@ def _elapsed(later: QueryTree, earlier: QueryTree) -> QueryTree:
 
 
 def _with_fraction(whole: QueryTree, micros: QueryTree) -> QueryTree:
-    # A number holds each microsecond of 285 years. A longer difference with a fraction is an error.
+    # Up to 2**33 seconds, 272 years, two numbers that follow each other are less than a microsecond
+    # apart. A longer difference with a fraction is an error.
     is_exact = Binary("<", invoke("abs", whole), Constant(_EXACT_SECONDS))
     total = Binary("+", Binary("*", whole, Constant(1_000_000)), micros)
     exact = Conditional(is_exact, _divided(total, 1_000_000), failure(_OUT_OF_RANGE))

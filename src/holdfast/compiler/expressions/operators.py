@@ -291,8 +291,17 @@ def _ratio(symbol: str, left: TypedQuery, right: TypedQuery) -> _Combined | None
 def _microseconds(value: TypedQuery) -> QueryTree:
     if isinstance(value.query, Constant) and isinstance(value.query.value, int):
         return Constant(value.query.value * 1_000_000)
-    micros = Binary("*", value.query, Constant(1_000_000))
-    return invoke("round", micros) if value.type == ELAPSED else micros
+    if value.type != ELAPSED:
+        return Binary("*", value.query, Constant(1_000_000))
+
+    def build(seconds: QueryTree) -> QueryTree:
+        # The fraction is multiplied alone: the product of more than 136 years is inexact by more
+        # than half of a microsecond.
+        whole = invoke("floor", seconds)
+        fraction = Binary("*", Binary("-", seconds, whole), Constant(1_000_000))
+        return Binary("+", Binary("*", whole, Constant(1_000_000)), invoke("round", fraction))
+
+    return hold(value.query, build, "_elapsed")
 
 
 def _repeated(value: TypedQuery, times: TypedQuery) -> _Combined | None:

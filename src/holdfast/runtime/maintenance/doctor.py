@@ -20,7 +20,7 @@ from holdfast import resources
 from holdfast.core.decision import iso_time
 from holdfast.core.run_ids import child_run, parent_run
 from holdfast.core.state import ChildExecutions
-from holdfast.errors import HoldfastError, RequestError, is_passing
+from holdfast.errors import HoldfastError, is_passing
 from holdfast.limits import DOCTOR_EXAMINED_MAX, WATCH_GRID_SECONDS
 from holdfast.runtime import messages, watchdog
 from holdfast.runtime.effects import Clock, Effect, Item, JsonResult, Message, Put, QueryList, Send
@@ -169,19 +169,15 @@ def _position(place: Examination, after: Any) -> tuple[int, str | None]:
         return 0, None
     matched = _AFTER.fullmatch(after) if isinstance(after, str) else None
     if matched is None:
-        raise _no_page()
+        raise unknown_page()
     return _shard(place, matched), matched[2] or None
 
 
 def _shard(place: Examination, matched: re.Match[str]) -> int:
     shard = int(matched[1])
     if shard >= LIST_OPEN.count(place.spread.read):
-        raise _no_page()
+        raise unknown_page()
     return shard
-
-
-def _no_page() -> RequestError:
-    return unknown_page()
 
 
 def _of_watched(place: Examination, position: tuple[int, str], left: int) -> Page:
