@@ -4,11 +4,16 @@ A definition has `aws-sdk:cognitoidentityprovider`, botocore has `cognito-idp`. 
 `DynamoDb.ProvisionedThroughputExceededException` after the Java classes, a field `DbInstanceArn`
 after the Java getters. All of it can be computed from the service's own model by a few rules.
 Sources: AWS docs, "Using AWS SDK service integrations"; the published class names of the Java SDK.
+
+The optimised integrations have a few names of their own. Source: AWS docs, "Integrating optimized
+services with Step Functions".
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -43,6 +48,67 @@ _BOTOCORE_NAMES: Final = {
     "simpledb": "sdb",
     "states": "stepfunctions",
 }
+
+#: The services for which the first word of an optimised Resource differs from botocore's name, with
+#: both names.
+_OPTIMISED_SERVICES: Final = {
+    "elasticmapreduce": "emr",
+    "bedrock": "bedrock-runtime",
+    "states": "stepfunctions",
+    # botocore has this action of Bedrock in another service than the other actions, which are calls
+    # of models.
+    "bedrock:createModelCustomizationJob": "bedrock",
+}
+#: For actions to which Step Functions gives a name of its own, the operation of the service.
+_OPTIMISED_OPERATIONS: Final = {
+    "elasticmapreduce:addStep": "AddJobFlowSteps",
+    "elasticmapreduce:cancelStep": "CancelSteps",
+    "elasticmapreduce:createCluster": "RunJobFlow",
+    "elasticmapreduce:modifyInstanceFleetByName": "ModifyInstanceFleet",
+    "elasticmapreduce:modifyInstanceGroupByName": "ModifyInstanceGroups",
+    "elasticmapreduce:setClusterTerminationProtection": "SetTerminationProtection",
+    "elasticmapreduce:terminateCluster": "TerminateJobFlows",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedField:
+    """A field that Step Functions calls `name`, and the service `member`. `is_list`: the service
+    has a list, and Step Functions its only item.
+    """
+
+    name: str
+    member: str
+    is_list: bool = False
+
+
+#: The fields of requests whose name or form differs from that in the model of the service. Source:
+#: AWS docs, "Create and manage Amazon EMR clusters with Step Functions".
+RENAMED_FIELDS: Final[Mapping[str, tuple[RenamedField, ...]]] = {
+    "elasticmapreduce:addStep": (
+        RenamedField("ClusterId", "JobFlowId"),
+        RenamedField("Step", "Steps", is_list=True),
+    ),
+    "elasticmapreduce:cancelStep": (RenamedField("StepId", "StepIds", is_list=True),),
+    "elasticmapreduce:modifyInstanceGroupByName": (
+        RenamedField("InstanceGroup", "InstanceGroups", is_list=True),
+    ),
+    "elasticmapreduce:setClusterTerminationProtection": (
+        RenamedField("ClusterId", "JobFlowIds", is_list=True),
+    ),
+    "elasticmapreduce:terminateCluster": (RenamedField("ClusterId", "JobFlowIds", is_list=True),),
+}
+
+
+def optimised_operation(target: str, operation: str) -> str:
+    return _OPTIMISED_OPERATIONS.get(target, operation)
+
+
+def optimised_service(target: str) -> str:
+    """Return botocore's name of the service, without hyphens."""
+    family = target.partition(":")[0]
+    named = _OPTIMISED_SERVICES.get(target) or _OPTIMISED_SERVICES.get(family, family)
+    return named.replace("-", "")
 
 
 def botocore_name(service: str, available: tuple[str, ...]) -> str | None:
@@ -106,6 +172,25 @@ def plain_field(member: str) -> str:
     "MD5OfBody" stays.
     """
     return member[0].upper() + member[1:]
+
+
+def member_of(members: Iterable[str], field: str, name_of: Callable[[str], str]) -> str | None:
+    """Return the member of a model that a definition calls `field`. `name_of` is `sdk_field` or
+    `plain_field`.
+
+    Two other spellings are accepted: the service's own, and EqualsValue for Equals, because Java
+    cannot have a getter of that name. The fields of an `aws-sdk` call begin with a capital letter
+    (AWS docs, "Passing parameters to a service API in Step Functions"; AWS refuses "static" of
+    `verifiedpermissions:createPolicy`: github.com/aws/aws-cdk/issues/29968).
+    """
+    named = {name_of(member): member for member in members}
+    if field in named:
+        return named[field]
+    if name_of is sdk_field and field[:1].islower():
+        return None
+    own = set(named.values())
+    variants = (field, field[:1].lower() + field[1:], field.removesuffix("Value"))
+    return next((name for name in variants if name in own), None)
 
 
 def operation_name(action: str) -> str:

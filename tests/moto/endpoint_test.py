@@ -371,6 +371,7 @@ def test_a_thread_of_a_function_has_the_functions_variables_and_the_cloud_keeps_
     )
     seen: list[str | None] = []
     task = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets", "End": True}
+    task["Parameters"] = {}
     asl = json.dumps({"StartAt": "A", "States": {"A": task}})
     perform = Integrations.perform
 

@@ -70,7 +70,7 @@ def stack_of(definition: Machine, hook: Hook = no_faults) -> Stack:
 MANY = a_map({"double": DOUBLE}, Items="{% $states.input %}", MaxConcurrency=3)
 READ = a_map({"double": DOUBLE}, ItemReader=READER, ResultWriter=WRITER, MaxConcurrency=3)
 SUM = {"Type": "Pass", "Output": "{% $sum($states.input.Items.n) %}"}
-BATCH = {"MaxItemsPerBatch": 3}
+BATCH = {"MaxItemsPerBatch": 2}
 BATCHED = a_map({"sum": SUM}, "EXPRESS", Items="{% $states.input %}", ItemBatcher=BATCH)
 INNER = a_map({"double": DOUBLE}, Items="{% [$states.input, $states.input] %}")
 NESTED = a_map({"inner": INNER}, Items="{% $states.input %}")
@@ -80,7 +80,7 @@ WHOLE = "read and written"
 MAPS = [
     pytest.param(MANY, ITEMS, [2 * n for n in range(7)], 7, id="items"),
     pytest.param(READ, None, ["SUCCEEDED"] * 7, 7, id=WHOLE),
-    pytest.param(BATCHED, ITEMS, [3, 12, 6], 3, id="batches"),
+    pytest.param(BATCHED, [{"n": n} for n in range(9)], [1, 5, 9, 13, 8], 5, id="batches"),
     pytest.param(NESTED, ITEMS[:3], [[0, 0], [2, 2], [4, 4]], 9, id="nested"),
 ]
 

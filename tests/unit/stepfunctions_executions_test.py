@@ -35,7 +35,7 @@ from holdfast_simulator.world import SimulatorWorld, When
 from tests.unit.states_kit import PLACE, ROLE
 from tests.unit.states_world import PASS, WAIT, Office, states
 
-CALL = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets"}
+CALL = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets", "Arguments": {}}
 FLOW = states(A=PASS)
 SLOW = states(A=WAIT)
 

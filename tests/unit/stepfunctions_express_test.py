@@ -14,7 +14,8 @@ from holdfast.stepfunctions.api import StatesApi
 from tests.unit.states_kit import PLACE, ROLE
 from tests.unit.states_world import PASS, Office, states
 
-CALL = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets"}
+INPUT = "{% $states.input %}"
+CALL = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets", "Arguments": INPUT}
 
 
 def echo(effect: RunTask) -> TaskSucceeded | TaskFailed:

@@ -445,7 +445,8 @@ SDK = "arn:aws:states:::aws-sdk:"
 
 
 def calling(action: str) -> dict[str, Any]:
-    return {"Type": "Task", "Resource": f"{SDK}{action}", "End": True}
+    task = {"Type": "Task", "Resource": f"{SDK}{action}", "QueryLanguage": "JSONata", "End": True}
+    return {**task, "Arguments": "{% $states.input %}"}
 
 
 def unknown(action: str, place: str) -> dict[str, str]:

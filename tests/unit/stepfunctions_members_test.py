@@ -509,7 +509,9 @@ def trials(tour: Tour) -> None:
     http = task("arn:aws:states:::http:invoke", Arguments={"do": "http"}, End=True)
     http["QueryLanguage"] = "JSONata"
     tour.call("TestState", definition=json.dumps(http), revealSecrets=False, **base)
-    path = sent("x", End=True, Parameters={"MessageBody": "x"}, ResultSelector={"a.$": "$"})
+    path = sent(
+        "x", End=True, Parameters={"QueueUrl": "q", "MessageBody": "x"}, ResultSelector={"a.$": "$"}
+    )
     del path["Arguments"]
     mock = {"result": "{}", "fieldValidationMode": "NONE"}
     tour.call("TestState", definition=json.dumps(path), mock=mock, **base)

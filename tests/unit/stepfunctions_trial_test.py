@@ -37,6 +37,7 @@ from tests.unit.states_world import Office
 NOW_MS = 1_790_000_000_000
 ROLE = "arn:aws:iam::123456789012:role/tester"
 INVOKE = "arn:aws:states:::lambda:invoke"
+COMPUTED = "{% $states.input %}"
 
 
 class World:
@@ -93,7 +94,8 @@ def refusal(state: Mapping[str, Any], **request: Any) -> tuple[str, str]:
 
 
 def a_task(**fields: Any) -> dict[str, Any]:
-    return {"Type": "Task", "Resource": INVOKE, "QueryLanguage": "JSONata", "End": True, **fields}
+    common = {"Type": "Task", "QueryLanguage": "JSONata", "End": True}
+    return {**common, "Resource": INVOKE, "Arguments": {"FunctionName": "f"}, **fields}
 
 
 def mocked(result: Any) -> dict[str, str]:
@@ -197,7 +199,7 @@ def test_without_a_mock_the_call_is_made() -> None:
 
 def test_a_call_that_fails_is_caught_as_in_an_execution() -> None:
     world = World(TaskFailed("Boom", "bang"))
-    state = a_task(Arguments={}, Catch=[{"ErrorEquals": ["States.ALL"], "Next": "rescue"}])
+    state = a_task(Catch=[{"ErrorEquals": ["States.ALL"], "Next": "rescue"}])
     assert tried(state, world, roleArn=ROLE) == {
         "status": "CAUGHT_ERROR",
         "error": "Boom",
@@ -209,7 +211,7 @@ def test_a_call_that_fails_is_caught_as_in_an_execution() -> None:
 
 def test_a_retry_has_its_delay_and_a_used_up_one_only_its_place() -> None:
     retry = {"ErrorEquals": ["E"], "IntervalSeconds": 2, "BackoffRate": 3, "MaxAttempts": 2}
-    state = a_task(Arguments={}, Retry=[{"ErrorEquals": ["other"]}, retry])
+    state = a_task(Retry=[{"ErrorEquals": ["other"]}, retry])
     request: dict[str, Any] = {"mock": {"errorOutput": {"error": "E"}}, "inspectionLevel": "DEBUG"}
     again = tried(state, stateConfiguration={"retrierRetryCount": 1}, **request)
     assert again["status"] == "RETRIABLE"
@@ -221,7 +223,7 @@ def test_a_retry_has_its_delay_and_a_used_up_one_only_its_place() -> None:
 
 
 def test_a_mocked_result_has_to_be_a_possible_answer_of_the_service() -> None:
-    state = a_task(Arguments={})
+    state = a_task()
     wrong = mocked({"StatusCode": "200"})
     assert refusal(state, mock=wrong) == (
         "ValidationException",
@@ -243,7 +245,7 @@ def test_a_mocked_result_has_to_be_a_possible_answer_of_the_service() -> None:
 def test_a_mocked_result_is_checked_by_the_service_of_the_java_sdks_name(
     action: str, field: str
 ) -> None:
-    state = a_task(Resource=f"arn:aws:states:::{action}")
+    state = a_task(Resource=f"arn:aws:states:::{action}", Arguments=COMPUTED)
     code, message = refusal(state, mock=mocked({field: 5}))
     assert code == "ValidationException"
     assert message.startswith(f"Mock result schema validation error: Field '{field}' must be a")
@@ -260,7 +262,7 @@ def test_a_mocked_result_is_checked_by_the_service_of_the_java_sdks_name(
 def test_a_field_has_the_type_of_the_actions_model_also_where_a_task_returns_another(
     resource: str, result: dict[str, Any], field: str
 ) -> None:
-    state = a_task(Resource=f"arn:aws:states:::{resource}", Arguments={})
+    state = a_task(Resource=f"arn:aws:states:::{resource}", Arguments=COMPUTED)
     mock = {**mocked(result), "fieldValidationMode": "PRESENT"}
     assert refusal(state, mock=mock) == (
         "ValidationException",
@@ -269,7 +271,7 @@ def test_a_field_has_the_type_of_the_actions_model_also_where_a_task_returns_ano
 
 
 def test_a_required_field_may_be_missing_where_only_the_present_are_validated() -> None:
-    state = a_task(Resource="arn:aws:states:::states:startExecution", Arguments={})
+    state = a_task(Resource="arn:aws:states:::states:startExecution", Arguments=COMPUTED)
     assert refusal(state, mock=mocked({})) == (
         "ValidationException",
         "Mock result schema validation error: Required field 'ExecutionArn' is missing",
@@ -669,7 +671,7 @@ def test_a_request_that_does_not_go_with_the_state_is_refused(
 
 
 def test_a_task_that_waits_for_an_answer_needs_a_mock() -> None:
-    state = a_task(Resource="arn:aws:states:::sqs:sendMessage.waitForTaskToken", Arguments={})
+    state = a_task(Resource="arn:aws:states:::sqs:sendMessage.waitForTaskToken", Arguments=COMPUTED)
     assert refusal(state, roleArn=ROLE)[0] == "InvalidDefinition"
 
 
@@ -707,7 +709,7 @@ def test_a_state_alone_sees_the_context_of_an_execution_that_never_was() -> None
     [{}, {"StateMachine": {"Id": "x"}}, {"Execution": {"Id": "x"}}, {"State": {"Name": "x"}}],
 )
 def test_a_given_context_is_all_that_the_state_sees(given: Any) -> None:
-    state = a_task(Arguments={}, Output="{% $states.context %}")
+    state = a_task(Output="{% $states.context %}")
     assert tried(state, mock=mocked({}), context=given)["output"] == given
 
 

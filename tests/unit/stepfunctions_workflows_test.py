@@ -390,6 +390,7 @@ def test_an_execution_of_a_machine_is_stopped_and_retried_like_any_other() -> No
 
     found = BothApis(chain(1), fragile)
     call = {"Type": "Task", "Resource": "arn:aws:states:::aws-sdk:s3:listBuckets", "End": True}
+    call["Parameters"] = {}
     text = json.dumps({"StartAt": "A", "States": {"A": call}})
     arn = found.states("StartExecution", stateMachineArn=found.create("m", text), name="a1")[
         "executionArn"

@@ -171,7 +171,10 @@ def test_arguments_that_are_no_request_fail_the_state_before_its_task_is_schedul
     services = Integrations(Clients({}), lambda *_: {})  # type: ignore[arg-type]
     office.world.setting = replace(office.world.setting, misuse=services.find_misuse)
     send: dict[str, Any] = {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage"}
-    send |= {"Arguments": {"Body": 1}, "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Rest"}]}
+    send |= {
+        "Arguments": "{% {'Body': 1} %}",
+        "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Rest"}],
+    }
     execution = office.start(office.create(states(Send=send, Rest=WAIT)))
     office.wait(1)
     events = office.call("GetExecutionHistory", executionArn=execution)["events"]
@@ -421,7 +424,7 @@ def test_every_worker_that_schedules_an_attempt_makes_the_same_token() -> None:
     for is_lost in (False, True):
         firm = Firm()
         ask = {"Type": "Task", "Resource": CALLBACK}
-        arguments = {"token": "{% $states.context.Task.Token %}"}
+        arguments = "{% {'token': $states.context.Task.Token} %}"
         execution = firm.office.start(
             firm.office.create(
                 states(Rest={**WAIT, "Seconds": 5}, Ask={**ask, "Arguments": arguments})

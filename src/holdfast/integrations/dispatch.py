@@ -22,7 +22,14 @@ from holdfast.integrations.metadata import own_metadata, sdk_metadata
 from holdfast.integrations.problems import Refusal, Unusable, unusable
 from holdfast.integrations.shaping import Style, iso, request_of, result_of, with_content_type
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskResult, TaskSucceeded
-from holdfast.service_names import botocore_name, class_name, operation_name, sdk_field
+from holdfast.service_names import (
+    botocore_name,
+    class_name,
+    operation_name,
+    optimised_operation,
+    optimised_service,
+    sdk_field,
+)
 
 CallResult: TypeAlias = TaskSucceeded | TaskFailed
 #: A function that performs an operation of Step Functions. It gets the operation, the request and
@@ -180,13 +187,13 @@ class Integrations:
     def _call_of(self, effect: RunTask) -> _Call | None:
         is_sdk = effect.name.startswith(SDK_PREFIX)
         family, _, action = effect.name.removeprefix(SDK_PREFIX).rpartition(":")
-        named = family if is_sdk else optimised.service_of(effect.name)
+        named = family if is_sdk else optimised_service(effect.name)
         service = botocore_name(named, self._clients.available())
         if service is None:
             return None
         operation = operation_name(action)
         if not is_sdk:
-            operation = optimised.operation_of(effect.name, operation)
+            operation = optimised_operation(effect.name, operation)
         return _Call(effect, family, service, operation, is_sdk)
 
     def _function(self, effect: RunTask, do: Callable[[Any], CallResult]) -> CallResult:

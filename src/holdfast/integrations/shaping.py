@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.integrations.problems import Unusable
+from holdfast.service_names import member_of
 
 if TYPE_CHECKING:
     from botocore.model import Shape
@@ -78,26 +79,15 @@ def with_content_type(operation: Any, request: dict[str, Any]) -> dict[str, Any]
 
 
 def _structure_in(shape: Any, value: Mapping[str, Any], style: Style) -> dict[str, Any]:
-    members = {style.field(name): name for name in shape.members}
     request = {}
     for field, content in value.items():
-        name = members.get(field) or _find_variant(shape.members, field)
+        name = member_of(shape.members, field, style.field)
         if name is None:
             # In these quotation marks: github.com/aws/amazon-sagemaker-examples/issues/4492.
             raise Unusable(f'The field "{field}" is not supported by Step Functions')
         if content is not None:
             request[name] = _value_in(shape.members[name], content, style, field)
     return request
-
-
-def _find_variant(members: Mapping[str, Any], field: str) -> str | None:
-    """Return the member for another spelling of its name: the service's own, or EqualsValue for
-    Equals, because Java cannot have a getter of that name.
-    """
-    for name in (field, field[:1].lower() + field[1:], field.removesuffix("Value")):
-        if name in members:
-            return name
-    return None
 
 
 def _value_in(shape: Any, value: Any, style: Style, field: str) -> Any:
