@@ -26,6 +26,8 @@ class Pay(BaseModel):
     cents: int
     line: Line
     note: str | None = None
+    def other(self, options: Options) -> Options:
+        return options
 class Options(TypedDict):
     name: str
     cents: int
@@ -85,6 +87,8 @@ def refusal(tmp_path: Path, body: str) -> CompileErrors:
     [
         ("return pay(**options)", "milk 4 None None"),
         ("return pay(**order.model_dump())", "tea 3 x None"),
+        ("return pay(**order.other(options))", "milk 4 None None"),
+        ("found = [options]; return pay(**found.pop())", "milk 4 None None"),
         ('return pay(**order.model_dump(mode="json"))', "tea 3 x None"),
         ("return pay(**order.model_dump(exclude_none=True))", "tea 3 x None"),
         ('return pay(note="n", **options)', "milk 4 None n"),

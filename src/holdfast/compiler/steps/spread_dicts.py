@@ -92,7 +92,7 @@ def _argument(node: ast.expr, name: str) -> ast.keyword:
     """Return `name=options["name"]`, and `name=order.name` for `order.model_dump()`."""
     value: ast.expr = ast.Subscript(node, ast.Constant(name), ast.Load())
     match node:
-        case ast.Call(func=ast.Attribute(value=owner)):
+        case ast.Call(func=ast.Attribute(value=owner, attr="model_dump")):
             value = ast.Attribute(owner, name, ast.Load())
     return located(ast.keyword(name, value), node)
 
