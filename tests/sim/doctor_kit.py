@@ -266,6 +266,7 @@ def control_unseen() -> Stuck:
 def redrive_unseen() -> Stuck:
     outcomes: list[TaskResult] = [TaskFailed("Boom", None), TaskSucceeded(2)]
     task = {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage", "End": True}
+    task["Arguments"] = "{% $states.input %}"
     stack = Stack(json.dumps(machine({"it": task})), lambda _: outcomes.pop(0))
     arn = stack.start(None)
     settle(stack.world, 60)

@@ -31,8 +31,8 @@ READER = {
 WRITER = {"Resource": "arn:aws:states:::s3:putObject", "Arguments": {"Bucket": "b"}}
 ITEMS = [{"n": n} for n in range(7)]
 SEND = "arn:aws:states:::sqs:sendMessage"
-DOUBLE = {"Type": "Task", "Resource": SEND, "Arguments": {"n": "{% $states.input.n %}"}}
-TOKEN = {"n": 0, "token": "{% $states.context.Task.Token %}"}
+DOUBLE = {"Type": "Task", "Resource": SEND, "Arguments": "{% {'n': $states.input.n} %}"}
+TOKEN = "{% {'n': 0, 'token': $states.context.Task.Token} %}"
 WAIT = {"Type": "Task", "Resource": f"{SEND}.waitForTaskToken", "Arguments": TOKEN}
 
 

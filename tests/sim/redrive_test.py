@@ -38,7 +38,8 @@ SEND = "arn:aws:states:::sqs:sendMessage"
 
 
 def branch(name: str) -> Machine:
-    task = {"Type": "Task", "Resource": SEND, "Arguments": {"name": name}, "End": True}
+    arguments = f"{{% {{'name': '{name}'}} %}}"
+    task = {"Type": "Task", "Resource": SEND, "Arguments": arguments, "End": True}
     return {"StartAt": name, "States": {name: task}}
 
 
@@ -113,7 +114,7 @@ def test_of_its_records_it_is_listed_by_the_last_alone() -> None:
         TaskFailed("Broken", None),
         TaskSucceeded(3),
     ]
-    send = {"Type": "Task", "Resource": SEND}
+    send = {"Type": "Task", "Resource": SEND, "Arguments": "{% $states.input %}"}
     states = {"a": {**send, "Next": "b"}, "b": {**send, "Next": "c"}, "c": {**send, "End": True}}
     stack = Stack(json.dumps(machine(states)), lambda _: outcomes.pop(0))
     arn = stack.start(None)
@@ -176,7 +177,7 @@ def test_its_time_out_is_requested_again_when_the_worker_of_the_redrive_crashes(
 
     outcomes: list[TaskSucceeded | TaskFailed] = [TaskFailed("Broken", None), TaskSucceeded(1)]
     states = {
-        "a": {"Type": "Task", "Resource": SEND, "Next": "nap"},
+        "a": {"Type": "Task", "Resource": SEND, "Arguments": "{% $states.input %}", "Next": "nap"},
         "nap": {"Type": "Wait", "Seconds": 7_200, "End": True},
     }
     flow = {**machine(states), "TimeoutSeconds": 300}

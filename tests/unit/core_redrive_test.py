@@ -299,7 +299,7 @@ def test_a_result_from_before_the_redrive_leaves_no_trace() -> None:
 # -- through the API -------------------------------------------------------------------------------
 
 CALLBACK = "arn:aws:states:::sqs:sendMessage.waitForTaskToken"
-ASK = {"Type": "Task", "Resource": CALLBACK, "Arguments": {"QueueUrl": "q"}}
+ASK = {"Type": "Task", "Resource": CALLBACK, "Arguments": {"QueueUrl": "q", "MessageBody": "m"}}
 
 
 class Redriven:
