@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 from pydantic import BaseModel, SecretStr
 from typing_extensions import NotRequired, TypedDict
-from holdfast import start, task, workflow
+from holdfast import hours, start, task, workflow
 
 class Line(BaseModel):
     sku: str
@@ -146,3 +146,9 @@ def test_what_can_never_fit_is_refused(tmp_path: Path, body: str, code: str, tex
     found = refusal(tmp_path, body)
     assert code in str(found)
     assert text in str(found)
+
+
+def test_a_dict_that_cannot_leave_the_workflow_is_refused_once(tmp_path: Path) -> None:
+    found = str(refusal(tmp_path, 'waits = {"line": hours(1)}; return pay("a", **waits)'))
+    assert "error[HF052]" in found
+    assert found.count("error[") == 1

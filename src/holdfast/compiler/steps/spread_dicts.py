@@ -30,7 +30,7 @@ from holdfast.compiler.expressions.query import (
 )
 from holdfast.compiler.rewriting import located
 from holdfast.compiler.signatures import required_parameters, signature_of
-from holdfast.compiler.steps.step_arguments import refuse, require_value
+from holdfast.compiler.steps.step_arguments import StepRefused, refuse, require_value
 from holdfast.compiler.steps.task_arguments import can_fit
 from holdfast.compiler.types.models import fields_of, secret_in
 from holdfast.compiler.types.types import (
@@ -42,6 +42,7 @@ from holdfast.compiler.types.types import (
     TypedDictOf,
     describe_exactly,
     has_text_keys,
+    is_refused,
 )
 
 
@@ -107,6 +108,8 @@ def with_dict(
     Raises StepRefused.
     """
     value = at_border(expressions.unit, node, require_value(expressions, node))
+    if is_refused(value.type):
+        raise StepRefused
     parameters = signature_of(function).parameters
     rest = {name: type_ for name, type_ in parameters.items() if name not in named}
     _require_fit(expressions, node, value.type, rest)
