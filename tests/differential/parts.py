@@ -35,8 +35,6 @@ _CHANGES: Final = (
     "{x}.lines = {x}.lines + [Line(sku=<str>)]",
     "{x}.lines = [Line(sku=<str>), *{x}.lines[1:]]",
     "{x}.lines.extend(Line(sku=str(one)) for one in range(3))",
-    "if {x}.lines: {w} = {x}.lines.pop(0); {w}.qty += <int>",
-    "if {x}.lines: {x}.best = {x}.lines.pop()",
     "if {x}.lines: {x}.lines.append({x}.lines.pop(0))",
     "del {x}.lines[0]",
     "del {x}.lines[<int.>:<int.>]",
@@ -63,6 +61,8 @@ _CHANGES: Final = (
 )
 #: A second name of a part: a later change of this part is refused.
 _SHARED: Final = (
+    "if {x}.lines: {w} = {x}.lines.pop(0); {w}.qty += <int>",
+    "if {x}.lines: {x}.best = {x}.lines.pop()",
     "{x} = {x}.model_copy(update={{'status': <str>}})",
     "for {w} in {x}.lines: {v} += {w}.qty; {x}.status = {w}.sku",
     "{w} = {x}.lines",

@@ -46,7 +46,7 @@ class SimpleStatements(Drawing):
             lambda: self._assigned("int", f"flaky({self.e('int')})"),
             lambda: self._assigned("str", f"careful({self.e('str')}, loud={self.e('bool', 1)})"),
             lambda: self._assigned("str", f"upper({self.e('str')})"),
-            lambda: self._assigned("int", f"total_of(lines, **{self.e('dict[str, int]')})"),
+            lambda: self._assigned("int", f"total_of(lines, **{self.e('dict[str, int]', 1)})"),
             lambda: self._assigned("int", f"echo(**{{'value': {self.e('int')}}} | d)"),
             lambda: self._assigned("int", f"spent(**{self.e('Line')}.model_dump())"),
             lambda: self._assigned("int", f"spent({self.e('str', 1)}, **bag)"),

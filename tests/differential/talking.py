@@ -34,8 +34,10 @@ class TalkStatements(Drawing):
         return [*rows, f"stop({name})"] if self.choices.chance(30) else rows, True
 
     def _tool(self, _depth: int) -> tuple[Rows, bool]:
-        """A name that no task has is an error of the expression."""
-        name = self.choices.pick(['"echo"', '"flaky"', '"beating"', self.e("str", 1)])
+        """A name that no task has is an error of the expression. The name is no call: the compiler
+        refuses a name that needs a step.
+        """
+        name = self.choices.pick(['"echo"', '"flaky"', '"beating"', self.e("str", 0)])
         return [self._assigned("int", f"TOOLS[{name}](value={self.e('int', 1)})")], True
 
     def _receive(self, depth: int) -> tuple[Rows, bool]:

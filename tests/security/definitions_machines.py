@@ -65,7 +65,7 @@ TEXT: Final = (
     Case(
         "infinity",
         text(GOOD)[:-1] + ', "TimeoutSeconds": -Infinity}',
-        "INVALID_JSON_DESCRIPTION 1:85",
+        "INVALID_JSON_DESCRIPTION 1:86",
     ),
     Case(
         "a number beyond doubles",
@@ -85,7 +85,7 @@ TEXT: Final = (
     Case(
         "a leading zero",
         text(GOOD)[:-1] + ', "TimeoutSeconds": 010}',
-        "INVALID_JSON_DESCRIPTION 1:86",
+        "INVALID_JSON_DESCRIPTION 1:85",
     ),
     Case("Python's True", text(GOOD).replace("true", "True"), "INVALID_JSON_DESCRIPTION 1:62"),
     Case(
@@ -99,7 +99,7 @@ TEXT: Final = (
         "INVALID_JSON_DESCRIPTION 2:1",
     ),
     Case(
-        "an unknown escape", text(GOOD).replace('"A"', '"\\A"', 1), "INVALID_JSON_DESCRIPTION 1:17"
+        "an unknown escape", text(GOOD).replace('"A"', '"\\A"', 1), "INVALID_JSON_DESCRIPTION 1:16"
     ),
     Case("a hundred thousand brackets", "[" * 100_000, "TOO_DEEPLY_NESTED"),
     Case("a hundred thousand objects", '{"a":' * 100_000, "TOO_DEEPLY_NESTED"),

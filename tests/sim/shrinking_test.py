@@ -23,7 +23,7 @@ from tests.builders import call, machine, wait_for
 
 STEPS: Final = Scenario(
     "three steps",
-    "one task after another, a wait and an event.",
+    "one task after another, a wait, and events for other waits.",
     {
         "main": machine(
             {
@@ -35,7 +35,7 @@ STEPS: Final = Scenario(
         )
     },
     {"n": 1},
-    events=(Brought(10, "paid", "k1", {}, "e1"), Brought(20, "paid", "k2", {}, "e2")),
+    events=(Brought(10, "paid", "k2", {}, "e1"), Brought(20, "paid", "k3", {}, "e2")),
 )
 #: One lost put is all that the bug needs.
 CHOICES_MAX: Final = 3

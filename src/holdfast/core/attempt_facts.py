@@ -358,7 +358,7 @@ def _runs_once(state: TaskState | MapState) -> bool:
 def _claim(decision: Decision, frame: Frame, waiting: Attempt, takeovers: int) -> None:
     claim = decision.claim(waiting.timeout_seconds)
     if claim:
-        decision.emit("Claimed", frame=frame.id, takeovers=takeovers, **claim)
+        decision.emit("Claimed", frame=frame.id, **claim, takeovers=takeovers)
 
 
 def _task_unknown(decision: Decision, fact: facts.TaskUnknown) -> None:
