@@ -24,3 +24,4 @@ def flow(colour: Colour, status: Status, text: str, size: Size) -> None:
     e = colour.label
     g = size == Size.SMALL
     i = status is text
+    j = text.find(colour)

@@ -31,3 +31,4 @@ def flow(colour: Colour, status: Status, text: str, size: Size) -> None:
     b = Status[text]
     h = str(colour)
     i = status == text
+    j = text.find(colour.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from holdfast.api.library import library_task
 from holdfast.compiler.context import REFUSED_EXPRESSION, TypedQuery
 from holdfast.compiler.expressions.durations import at_border
 from holdfast.compiler.expressions.expressions import Expressions
@@ -57,14 +58,26 @@ def lower_argument(
     # A secret has a type of its own. So a value of unknown type is not a secret, and it must not be
     # passed where one is expected.
     is_clear = UNKNOWN in members_of(value.type) and secret_in(wanted)
-    if is_refused(value.type) or (can_fit(value.type, wanted) and not is_clear):
+    is_member = library_task(task) is not None and _has_plain_member(value.type, wanted)
+    if is_refused(value.type) or (can_fit(value.type, wanted) and not is_clear and not is_member):
         return value
     message = (
         f"`{name}` of {task}() is {describe_exactly(wanted)} and this is "
         f"{describe_exactly(value.type)}"
     )
-    help_ = _help(unit.text(node), task, name, value.type, wanted)
+    text = unit.text(node)
+    help_ = f"{text}.value" if is_member else _help(text, task, name, value.type, wanted)
     return unit.refused(node, "HF040", message, help_)
+
+
+def _has_plain_member(found: Type, wanted: Type) -> bool:
+    """Return True when a member of an enum may stand for a text or a number, and its class inherits
+    from neither. Python's own methods refuse it. A step that gets its JSON would not.
+    """
+    return not any(isinstance(one, EnumOf) for one in members_of(wanted)) and any(
+        isinstance(one, EnumOf) and not issubclass(one.enum, str | int | float)
+        for one in members_of(found)
+    )
 
 
 def _help(text: str, task: str, name: str, found: Type, wanted: Type) -> str:
