@@ -193,6 +193,11 @@ def member_of(members: Iterable[str], field: str, name_of: Callable[[str], str])
     return next((name for name in variants if name in own), None)
 
 
+def unsupported_field(name: str) -> str:
+    """Return AWS's sentence about an argument that the action does not have."""
+    return f'The field "{name}" is not supported by Step Functions'
+
+
 def operation_name(action: str) -> str:
     """Return the operation's name: "putItem" gives "PutItem"."""
     return action[:1].upper() + action[1:]

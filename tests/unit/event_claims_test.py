@@ -495,11 +495,10 @@ def test_an_event_of_an_execution_without_a_log_goes_to_a_later_wait() -> None:
     for item in services.expired("executions"):
         services.expire("executions", item)
     waiters.send()
-    gone = waiters.runs.pop()
+    waiters.runs.clear()
     run = waiters.shop.start(None, name="waiter-later")
     waiters.runs.append(run)
     waiters.rest()
-    assert gone != run
     assert waiters.outcomes() == ["first"]
 
 

@@ -37,11 +37,11 @@ class Storage(Construct):
         # In a stack with an archive, only the blobs of cached results have a retention time. A
         # record may be older than that time when it is archived, and the archiver needs the values
         # in its blobs.
-        kept = s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1))
-        after = Duration.days(limits.BLOB_RETENTION_DAYS)
+        aborted, after = Duration.days(1), Duration.days(limits.BLOB_RETENTION_DAYS)
+        kept = s3.LifecycleRule(abort_incomplete_multipart_upload_after=aborted)
         cached = s3.LifecycleRule(prefix=resources.CACHE_BLOBS_PREFIX, expiration=after)
         expiring = s3.LifecycleRule(
-            abort_incomplete_multipart_upload_after=Duration.days(1), expiration=after
+            abort_incomplete_multipart_upload_after=aborted, expiration=after
         )
         self.blobs = self._bucket("Blobs", [kept, cached] if has_archive else [expiring])
         self.archive = self._bucket("Archive", [kept]) if has_archive else None

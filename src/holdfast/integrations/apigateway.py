@@ -19,6 +19,7 @@ from holdfast.integrations.problems import Unusable
 from holdfast.integrations.shaping import to_text
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskSucceeded
+from holdfast.service_names import unsupported_field
 
 TIMEOUT_SECONDS: Final = 30  # API Gateway quota: an integration's time-out, plus one second
 SIGNED: Final = frozenset({"IAM_ROLE", "RESOURCE_POLICY"})
@@ -60,7 +61,7 @@ def _judged(response: Response) -> TaskSucceeded | TaskFailed:
 def request_of(arguments: Mapping[str, Any]) -> Request:
     for field in arguments:
         if field not in _FIELDS:
-            raise Unusable(f'The field "{field}" is not supported by Step Functions')
+            raise Unusable(unsupported_field(field))
     for field in ("ApiEndpoint", "Method"):
         if not isinstance(arguments.get(field), str):
             raise Unusable(f"The field '{field}' is required but was missing")

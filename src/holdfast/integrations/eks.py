@@ -28,6 +28,7 @@ from holdfast.integrations.problems import Unusable
 from holdfast.integrations.shaping import to_text
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import RunTask, TaskFailed, TaskPending, TaskSucceeded
+from holdfast.service_names import unsupported_field
 
 CALL: Final = "eks:call"
 RUN_JOB: Final = "eks:runJob"
@@ -96,7 +97,7 @@ def _checked(effect: RunTask) -> Mapping[str, Any]:
     required = _REQUIRED[effect.name]
     for field in arguments:
         if field not in (*required, *_OPTIONAL[effect.name]):
-            raise Unusable(f'The field "{field}" is not supported by Step Functions')
+            raise Unusable(unsupported_field(field))
     for field in required:
         if field not in arguments:
             raise Unusable(f"The field '{field}' is required but was missing")

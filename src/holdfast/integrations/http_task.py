@@ -26,6 +26,7 @@ from holdfast.integrations.problems import Unusable
 from holdfast.integrations.shaping import to_text
 from holdfast.limits import PAYLOAD_BYTES_MAX
 from holdfast.runtime.effects import HttpExchange, RunTask, TaskFailed, TaskSucceeded
+from holdfast.service_names import unsupported_field
 
 TIMEOUT_SECONDS: Final = 60  # Step Functions quota for the call of an HTTP task
 USER_AGENT: Final = "Amazon|StepFunctions|HttpInvoke|{region}"
@@ -108,7 +109,7 @@ def _exchange_of(request: Request, response: Response | None) -> HttpExchange:
 def require_fields(arguments: Mapping[str, Any]) -> None:
     for field in arguments:
         if field not in _FIELDS:
-            raise Unusable(f'The field "{field}" is not supported by Step Functions')
+            raise Unusable(unsupported_field(field))
     for field in _REQUIRED:
         if not isinstance(arguments.get(field), str):
             raise Unusable(f"The field '{field}' is required but was missing")

@@ -17,6 +17,7 @@ from holdfast.integrations.metadata import sdk_metadata
 from holdfast.integrations.problems import Unusable
 from holdfast.integrations.shaping import require_text, to_text
 from holdfast.runtime.effects import TaskFailed, TaskSucceeded
+from holdfast.service_names import unsupported_field
 
 INVOKE_FIELDS: Final = frozenset(
     {"FunctionName", "Payload", "Qualifier", "ClientContext", "InvocationType", "LogType"}
@@ -53,7 +54,7 @@ def invoke_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return botocore's request. A Payload that is text is sent unchanged, as JSON."""
     for field in arguments:
         if field not in INVOKE_FIELDS:
-            raise Unusable(f'The field "{field}" is not supported by Step Functions')
+            raise Unusable(unsupported_field(field))
     given = {field: value for field, value in arguments.items() if value is not None}
     if "FunctionName" not in given:
         raise Unusable("The field 'FunctionName' is required but was missing")

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.integrations.problems import Unusable
-from holdfast.service_names import member_of
+from holdfast.service_names import member_of, unsupported_field
 
 if TYPE_CHECKING:
     from botocore.model import Shape
@@ -84,7 +84,7 @@ def _structure_in(shape: Any, value: Mapping[str, Any], style: Style) -> dict[st
         name = member_of(shape.members, field, style.field)
         if name is None:
             # In these quotation marks: github.com/aws/amazon-sagemaker-examples/issues/4492.
-            raise Unusable(f'The field "{field}" is not supported by Step Functions')
+            raise Unusable(unsupported_field(field))
         if content is not None:
             request[name] = _value_in(shape.members[name], content, style, field)
     return request

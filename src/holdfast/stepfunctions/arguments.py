@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.asl.documents import Language
 from holdfast.asl.resources import Resource, read_resource
+from holdfast.asl.template import is_expression
 from holdfast.asl.validation.report import SCHEMA, DefinitionProblem
 from holdfast.service_names import (
     RENAMED_FIELDS,
@@ -40,6 +41,7 @@ from holdfast.service_names import (
     optimised_service,
     plain_field,
     sdk_field,
+    unsupported_field,
 )
 from holdfast.stepfunctions.models import model_of
 
@@ -126,7 +128,7 @@ class _Call:
             if field is not None:
                 yield from self._within(self._shape_of(shape, field), arguments[name])
             elif name not in self._more and not self._is_computed(name, arguments[name]):
-                yield _unknown(name)
+                yield unsupported_field(name)
         present = {field.member for field in given.values() if field is not None}
         names = {one.member: one.name for one in self._renamed.values()}
         for member in self._required(shape):
@@ -175,15 +177,11 @@ class _Call:
                 continue
             member = member_of(members, name, self._name_of)
             if member is None:
-                yield _unknown(name)
+                yield unsupported_field(name)
             else:
                 yield from self._within(members[member], item)
 
     def _is_computed(self, name: str, value: Any) -> bool:
         if self._is_jsonata:
-            return isinstance(value, str) and value.startswith("{%")
+            return isinstance(value, str) and is_expression(value)
         return name.endswith(_DYNAMIC)
-
-
-def _unknown(name: str) -> str:
-    return f'The field "{name}" is not supported by Step Functions'
